@@ -14,7 +14,7 @@ import (
 
 // Advisories lists what was imported about packages.
 func (c *Client) Advisories(ctx context.Context) (api.Advisories, error) {
-	return fetch[api.Advisories](ctx, c, http.MethodGet, "/v1/advisories", nil)
+	return fetchResult[api.Advisories](ctx, c, http.MethodGet, "/v1/advisories", nil)
 }
 
 // ImportAdvisories imports facts about packages, calls progress for each step
@@ -47,7 +47,7 @@ func (c *Client) UploadAdvisories(ctx context.Context, req api.ImportAdvisories,
 		return api.AdvisoryImport{}, err
 	}
 	upload.Header.Set("Content-Type", "application/octet-stream")
-	resp, err := c.do(upload)
+	resp, err := c.doRequest(upload)
 	if err != nil {
 		return api.AdvisoryImport{}, err
 	}
@@ -97,5 +97,5 @@ func (c *Client) RemoveAllAdvisories(ctx context.Context) error {
 // release.
 func (c *Client) CheckPackage(ctx context.Context, ecosystem, name, version string) (api.PackageFacts, error) {
 	q := url.Values{"ecosystem": {ecosystem}, "name": {name}, "version": {version}}
-	return fetch[api.PackageFacts](ctx, c, http.MethodGet, "/v1/advisories/check?"+q.Encode(), nil)
+	return fetchResult[api.PackageFacts](ctx, c, http.MethodGet, "/v1/advisories/check?"+q.Encode(), nil)
 }

@@ -24,5 +24,5 @@ func Alarms(ctx context.Context, c *Client, f AlarmFilter) (api.Alarms, error) {
 			q.Set(key, value)
 		}
 	}
-	return fetch[api.Alarms](ctx, c, http.MethodGet, "/v1/alarms"+encoded(q), nil)
+	return fetchResult[api.Alarms](ctx, c, http.MethodGet, "/v1/alarms"+encoded(q), nil)
 }

@@ -49,12 +49,12 @@ func (f ApprovalFilter) query() string {
 
 // Approvals returns one page of the queue, newest first.
 func (c *Client) Approvals(ctx context.Context, f ApprovalFilter) (api.ApprovalPage, error) {
-	return fetch[api.ApprovalPage](ctx, c, http.MethodGet, "/v1/approvals"+f.query(), nil)
+	return fetchResult[api.ApprovalPage](ctx, c, http.MethodGet, "/v1/approvals"+f.query(), nil)
 }
 
 // Approval returns one request; status 404 if there is none.
 func (c *Client) Approval(ctx context.Context, id string) (api.Approval, error) {
-	return fetch[api.Approval](ctx, c, http.MethodGet, "/v1/approvals/"+url.PathEscape(id), nil)
+	return fetchResult[api.Approval](ctx, c, http.MethodGet, "/v1/approvals/"+url.PathEscape(id), nil)
 }
 
 // DiffApproval tells how a release that was asked for differs from the one that was approved before; with a
@@ -67,20 +67,20 @@ func DiffApproval(ctx context.Context, c *Client, id, path, file string) (api.Ap
 			q.Set(key, value)
 		}
 	}
-	return fetch[api.ApprovalDiff](ctx, c, http.MethodGet, "/v1/approvals/"+url.PathEscape(id)+"/diff?"+q.Encode(), nil)
+	return fetchResult[api.ApprovalDiff](ctx, c, http.MethodGet, "/v1/approvals/"+url.PathEscape(id)+"/diff?"+q.Encode(), nil)
 }
 
 // AnswerApprovals answers several requests, all or none, and returns them as
 // they are now. Status 409 means that one of them is answered already, or has
 // other files than those that were shown.
 func (c *Client) AnswerApprovals(ctx context.Context, answer api.AnswerApprovals) ([]api.Approval, error) {
-	page, err := fetch[api.ApprovalPage](ctx, c, http.MethodPost, "/v1/approvals/answer", answer)
+	page, err := fetchResult[api.ApprovalPage](ctx, c, http.MethodPost, "/v1/approvals/answer", answer)
 	return page.Approvals, err
 }
 
 // RevokeApproval ends an answer that holds.
 func (c *Client) RevokeApproval(ctx context.Context, id, reason string) (api.Approval, error) {
-	return fetch[api.Approval](ctx, c, http.MethodPost, "/v1/approvals/"+url.PathEscape(id)+"/revoke", api.RevokeApproval{Reason: reason})
+	return fetchResult[api.Approval](ctx, c, http.MethodPost, "/v1/approvals/"+url.PathEscape(id)+"/revoke", api.RevokeApproval{Reason: reason})
 }
 
 // WatchApprovals yields what happens in the queue until ctx ends: after event

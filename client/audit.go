@@ -13,7 +13,7 @@ import (
 
 // AuditReport asks a report about the audit log by its name.
 func (c *Client) AuditReport(ctx context.Context, name string, q api.AuditQuestion) (api.AuditReport, error) {
-	return fetch[api.AuditReport](ctx, c, http.MethodPost, "/v1/audit/reports/"+url.PathEscape(name), q)
+	return fetchResult[api.AuditReport](ctx, c, http.MethodPost, "/v1/audit/reports/"+url.PathEscape(name), q)
 }
 
 // AuditQuery yields the records that a query selects, oldest first, each as the

@@ -11,5 +11,5 @@ import (
 // did wrong is the result's Failure; an error with the status 403 is that the policy refuses
 // it. The call ends with ctx.
 func Call(ctx context.Context, c *Client, call api.Call) (api.CallResult, error) {
-	return fetch[api.CallResult](ctx, c, http.MethodPost, "/v1/calls", call)
+	return fetchResult[api.CallResult](ctx, c, http.MethodPost, "/v1/calls", call)
 }

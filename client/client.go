@@ -69,7 +69,7 @@ func (c *Client) Remote() bool { return c.token != "" }
 
 // Version asks who the daemon is; it also serves as a ping.
 func (c *Client) Version(ctx context.Context) (api.Version, error) {
-	return fetch[api.Version](ctx, c, http.MethodGet, "/v1/version", nil)
+	return fetchResult[api.Version](ctx, c, http.MethodGet, "/v1/version", nil)
 }
 
 // Shutdown asks the daemon to end. With sandboxes alive it refuses (status
@@ -92,7 +92,7 @@ func (c *Client) HandOver(ctx context.Context) error {
 
 // RunSummary tells what became of a run's packages.
 func (c *Client) RunSummary(ctx context.Context, run string) (api.RunSummary, error) {
-	return fetch[api.RunSummary](ctx, c, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/summary", nil)
+	return fetchResult[api.RunSummary](ctx, c, http.MethodGet, "/v1/runs/"+url.PathEscape(run)+"/summary", nil)
 }
 
 // RefusalFilter says which refusals are meant: of a run, of one of its sandboxes, or
@@ -118,7 +118,7 @@ func (c *Client) Refusals(ctx context.Context, f RefusalFilter) (api.Refusals, e
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	return fetch[api.Refusals](ctx, c, http.MethodGet, path, nil)
+	return fetchResult[api.Refusals](ctx, c, http.MethodGet, path, nil)
 }
 
 // Suggest returns the run's policy and what it would be if it let in what the run
@@ -128,7 +128,7 @@ func (c *Client) Suggest(ctx context.Context, run string, plans ...string) (api.
 	if len(plans) > 0 {
 		path += "?" + url.Values{"plan": plans}.Encode()
 	}
-	return fetch[api.Suggestion](ctx, c, http.MethodGet, path, nil)
+	return fetchResult[api.Suggestion](ctx, c, http.MethodGet, path, nil)
 }
 
 // call sends body as JSON (nil: none) and decodes the answer into out (nil:
@@ -148,8 +148,8 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	return nil
 }
 
-// fetch is call with the answer as its result.
-func fetch[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
+// fetchResult is call with the answer as its result.
+func fetchResult[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
 	var answer T
 	err := c.call(ctx, method, path, body, &answer)
 	return answer, err
@@ -162,10 +162,10 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	if err != nil {
 		return nil, err
 	}
-	return c.do(req)
+	return c.doRequest(req)
 }
 
-func (c *Client) do(req *http.Request) (*http.Response, error) {
+func (c *Client) doRequest(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, plainTransport(err)

@@ -9,10 +9,10 @@ import (
 
 // Clock tells what time it is, and whether the host's clock has jumped.
 func (c *Client) Clock(ctx context.Context) (api.Clock, error) {
-	return fetch[api.Clock](ctx, c, http.MethodGet, "/v1/clock", nil)
+	return fetchResult[api.Clock](ctx, c, http.MethodGet, "/v1/clock", nil)
 }
 
 // AcceptClock says that the host's clock is right, and answers how it stood.
 func (c *Client) AcceptClock(ctx context.Context) (before api.Clock, err error) {
-	return fetch[api.Clock](ctx, c, http.MethodPost, "/v1/clock/accept", nil)
+	return fetchResult[api.Clock](ctx, c, http.MethodPost, "/v1/clock/accept", nil)
 }

@@ -9,15 +9,15 @@ import (
 
 // SealAudit compresses the log's closed segments that are old enough.
 func (c *Client) SealAudit(ctx context.Context, req api.SealAudit) (api.SealedAudit, error) {
-	return fetch[api.SealedAudit](ctx, c, http.MethodPost, "/v1/audit/seal", req)
+	return fetchResult[api.SealedAudit](ctx, c, http.MethodPost, "/v1/audit/seal", req)
 }
 
 // EraseAudit erases personal data from the log.
 func (c *Client) EraseAudit(ctx context.Context, req api.EraseAudit) (api.ErasedAudit, error) {
-	return fetch[api.ErasedAudit](ctx, c, http.MethodPost, "/v1/audit/erase", req)
+	return fetchResult[api.ErasedAudit](ctx, c, http.MethodPost, "/v1/audit/erase", req)
 }
 
 // RotateAuditKey replaces the log's private key.
 func (c *Client) RotateAuditKey(ctx context.Context, req api.RotateAuditKey) (api.RotatedAuditKey, error) {
-	return fetch[api.RotatedAuditKey](ctx, c, http.MethodPost, "/v1/audit/key", req)
+	return fetchResult[api.RotatedAuditKey](ctx, c, http.MethodPost, "/v1/audit/key", req)
 }

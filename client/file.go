@@ -61,12 +61,12 @@ func (c *Client) WriteFile(ctx context.Context, sandbox string, f File, content 
 		return api.FileInfo{}, err
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
-	return sent[api.FileInfo](c, req)
+	return sendAndDecode[api.FileInfo](c, req)
 }
 
 // StatFile tells of one file; a symbolic link is not followed.
 func (c *Client) StatFile(ctx context.Context, sandbox string, f File) (api.FileInfo, error) {
-	return fetch[api.FileInfo](ctx, c, http.MethodGet, sandboxPath(sandbox)+"/files/stat"+encoded(f.query()), nil)
+	return fetchResult[api.FileInfo](ctx, c, http.MethodGet, sandboxPath(sandbox)+"/files/stat"+encoded(f.query()), nil)
 }
 
 // ListFiles yields what is in a directory, in the order of paths; depth 1 is its
@@ -80,12 +80,12 @@ func (c *Client) ListFiles(ctx context.Context, sandbox string, f File, depth in
 
 // MakeDirectory makes a directory and those above it; status 409 if it is there.
 func (c *Client) MakeDirectory(ctx context.Context, sandbox string, f File) (api.FileInfo, error) {
-	return fetch[api.FileInfo](ctx, c, http.MethodPost, sandboxPath(sandbox)+"/files/mkdir", api.MakeDirectory{Path: f.Path, User: f.User, Mode: f.Mode})
+	return fetchResult[api.FileInfo](ctx, c, http.MethodPost, sandboxPath(sandbox)+"/files/mkdir", api.MakeDirectory{Path: f.Path, User: f.User, Mode: f.Mode})
 }
 
 // MoveFile renames.
 func (c *Client) MoveFile(ctx context.Context, sandbox string, f File, to string) (api.FileInfo, error) {
-	return fetch[api.FileInfo](ctx, c, http.MethodPost, sandboxPath(sandbox)+"/files/move", api.MoveFile{Path: f.Path, To: to, User: f.User})
+	return fetchResult[api.FileInfo](ctx, c, http.MethodPost, sandboxPath(sandbox)+"/files/move", api.MoveFile{Path: f.Path, To: to, User: f.User})
 }
 
 // RemoveFile removes a file, or a directory with all that is in it.

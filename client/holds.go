@@ -15,7 +15,7 @@ import (
 
 // Holds is what a sandbox waits for now.
 func (c *Client) Holds(ctx context.Context, sandbox string) ([]api.Hold, error) {
-	return fetch[[]api.Hold](ctx, c, http.MethodGet, sandboxPath(sandbox)+"/holds", nil)
+	return fetchResult[[]api.Hold](ctx, c, http.MethodGet, sandboxPath(sandbox)+"/holds", nil)
 }
 
 // Stay tells that a client of the sandbox is there, so that its lease goes on, until ctx ends or the

@@ -10,7 +10,7 @@ import (
 
 // Homes lists what this user keeps from one sandbox to the next.
 func Homes(ctx context.Context, c *Client) ([]api.KeptHome, error) {
-	return fetch[[]api.KeptHome](ctx, c, http.MethodGet, "/v1/homes", nil)
+	return fetchResult[[]api.KeptHome](ctx, c, http.MethodGet, "/v1/homes", nil)
 }
 
 // RemoveHome removes one; status 409 while a sandbox has it.

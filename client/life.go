@@ -21,51 +21,51 @@ const maxLine = 8 << 20
 // Pause writes a sandbox to disk and frees its memory; it returns when that is
 // done. Status 409: it is paused already, or waits for a person.
 func (c *Client) Pause(ctx context.Context, id string) (api.Sandbox, error) {
-	return fetch[api.Sandbox](ctx, c, http.MethodPost, sandboxPath(id)+"/pause", nil)
+	return fetchResult[api.Sandbox](ctx, c, http.MethodPost, sandboxPath(id)+"/pause", nil)
 }
 
 // Resume lets a paused sandbox go on; one that runs is left alone. Status 403: its
 // policy or what is known of its packages would refuse it today, and it stays
 // paused.
 func (c *Client) Resume(ctx context.Context, id string) (api.Sandbox, error) {
-	return fetch[api.Sandbox](ctx, c, http.MethodPost, sandboxPath(id)+"/resume", nil)
+	return fetchResult[api.Sandbox](ctx, c, http.MethodPost, sandboxPath(id)+"/resume", nil)
 }
 
 // SetLifetime replaces when a sandbox ends by itself, from now on.
 func (c *Client) SetLifetime(ctx context.Context, id string, l api.Lifetime) (api.Sandbox, error) {
-	return fetch[api.Sandbox](ctx, c, http.MethodPut, sandboxPath(id)+"/lifetime", l)
+	return fetchResult[api.Sandbox](ctx, c, http.MethodPut, sandboxPath(id)+"/lifetime", l)
 }
 
 // Controls has a probe try to get past each control of a sandbox, in a twin that is made for
 // it and taken away. It takes some seconds.
 func Controls(ctx context.Context, c *Client, id string) (api.Controls, error) {
-	return fetch[api.Controls](ctx, c, http.MethodGet, sandboxPath(id)+"/controls", nil)
+	return fetchResult[api.Controls](ctx, c, http.MethodGet, sandboxPath(id)+"/controls", nil)
 }
 
 // Usage tells what a sandbox has and uses.
 func (c *Client) Usage(ctx context.Context, id string) (api.Usage, error) {
-	return fetch[api.Usage](ctx, c, http.MethodGet, sandboxPath(id)+"/usage", nil)
+	return fetchResult[api.Usage](ctx, c, http.MethodGet, sandboxPath(id)+"/usage", nil)
 }
 
 // Fork makes running copies of a sandbox. Each is a sandbox or an error of its own.
 func (c *Client) Fork(ctx context.Context, id string, req api.ForkSandbox) ([]api.Fork, error) {
-	answer, err := fetch[api.Forks](ctx, c, http.MethodPost, sandboxPath(id)+"/fork", req)
+	answer, err := fetchResult[api.Forks](ctx, c, http.MethodPost, sandboxPath(id)+"/fork", req)
 	return answer.Forks, err
 }
 
 // MakeSnapshot copies a running sandbox; it goes on meanwhile, but for a moment.
 func (c *Client) MakeSnapshot(ctx context.Context, id string, req api.MakeSnapshot) (api.Snapshot, error) {
-	return fetch[api.Snapshot](ctx, c, http.MethodPost, sandboxPath(id)+"/snapshots", req)
+	return fetchResult[api.Snapshot](ctx, c, http.MethodPost, sandboxPath(id)+"/snapshots", req)
 }
 
 // Snapshots lists those that the caller sees.
 func (c *Client) Snapshots(ctx context.Context) ([]api.Snapshot, error) {
-	return fetch[[]api.Snapshot](ctx, c, http.MethodGet, "/v1/snapshots", nil)
+	return fetchResult[[]api.Snapshot](ctx, c, http.MethodGet, "/v1/snapshots", nil)
 }
 
 // Snapshot returns one by id or name.
 func (c *Client) Snapshot(ctx context.Context, ref string) (api.Snapshot, error) {
-	return fetch[api.Snapshot](ctx, c, http.MethodGet, "/v1/snapshots/"+url.PathEscape(ref), nil)
+	return fetchResult[api.Snapshot](ctx, c, http.MethodGet, "/v1/snapshots/"+url.PathEscape(ref), nil)
 }
 
 // RemoveSnapshot removes one by id or name.
@@ -122,10 +122,10 @@ func readLines[T any](ctx context.Context, c *Client, path string) iter.Seq2[T, 
 	}
 }
 
-// sent does a request and reads its answer.
-func sent[T any](c *Client, req *http.Request) (T, error) {
+// sendAndDecode does a request and reads its answer.
+func sendAndDecode[T any](c *Client, req *http.Request) (T, error) {
 	var answer T
-	resp, err := c.do(req)
+	resp, err := c.doRequest(req)
 	if err != nil {
 		return answer, err
 	}

@@ -56,7 +56,7 @@ func Open(r Remote) (*Client, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	switch u.Scheme {
 	case "http":
-		if !local(u.Hostname()) {
+		if !isLoopback(u.Hostname()) {
 			return nil, fmt.Errorf("the token would go to %s in the clear: write https:// (http:// is for this machine's own addresses)", u.Host)
 		}
 		address := withPort(u, "80")
@@ -100,9 +100,9 @@ func withPort(u *url.URL, port string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// local reports whether a host is an address of this machine's loopback. A name
+// isLoopback reports whether a host is an address of this machine's loopback. A name
 // is not enough, but for localhost, which resolves to nothing else.
-func local(host string) bool {
+func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}

@@ -18,7 +18,7 @@ func commandPath(sandbox, command string) string {
 // CreateSandbox makes a sandbox and returns when commands can be started in
 // it. If ctx ends before, the daemon takes back what it has begun.
 func (c *Client) CreateSandbox(ctx context.Context, req api.CreateSandbox) (api.Sandbox, error) {
-	return fetch[api.Sandbox](ctx, c, http.MethodPost, "/v1/sandboxes", req)
+	return fetchResult[api.Sandbox](ctx, c, http.MethodPost, "/v1/sandboxes", req)
 }
 
 // CreateOnce is CreateSandbox that does no harm if it is asked again with the same
@@ -29,7 +29,7 @@ func (c *Client) CreateOnce(ctx context.Context, key string, req api.CreateSandb
 		return api.Sandbox{}, err
 	}
 	r.Header.Set(api.IdempotencyHeader, key)
-	return sent[api.Sandbox](c, r)
+	return sendAndDecode[api.Sandbox](c, r)
 }
 
 // SandboxFilter selects sandboxes; its zero value selects all that the caller
@@ -73,7 +73,7 @@ func encoded(q url.Values) string {
 
 // SandboxPage lists one page of sandboxes, oldest first.
 func (c *Client) SandboxPage(ctx context.Context, f SandboxFilter) (api.SandboxPage, error) {
-	return fetch[api.SandboxPage](ctx, c, http.MethodGet, "/v1/sandboxes"+f.query(), nil)
+	return fetchResult[api.SandboxPage](ctx, c, http.MethodGet, "/v1/sandboxes"+f.query(), nil)
 }
 
 // Sandboxes lists all that the caller sees, oldest first, page by page.
@@ -99,7 +99,7 @@ func (c *Client) FindSandboxes(ctx context.Context, f SandboxFilter) ([]api.Sand
 
 // Sandbox returns one; status 404 if it is gone.
 func (c *Client) Sandbox(ctx context.Context, id string) (api.Sandbox, error) {
-	return fetch[api.Sandbox](ctx, c, http.MethodGet, sandboxPath(id), nil)
+	return fetchResult[api.Sandbox](ctx, c, http.MethodGet, sandboxPath(id), nil)
 }
 
 // DestroySandbox ends all that runs in a sandbox and removes it; it returns
@@ -111,12 +111,12 @@ func (c *Client) DestroySandbox(ctx context.Context, id string) error {
 // StartCommand starts a command; its output is kept until somebody attaches.
 // Status 403: the policy's rules refuse it.
 func (c *Client) StartCommand(ctx context.Context, sandbox string, req api.StartCommand) (api.Command, error) {
-	return fetch[api.Command](ctx, c, http.MethodPost, sandboxPath(sandbox)+"/commands", req)
+	return fetchResult[api.Command](ctx, c, http.MethodPost, sandboxPath(sandbox)+"/commands", req)
 }
 
 // Command returns the state of a command.
 func (c *Client) Command(ctx context.Context, sandbox, command string) (api.Command, error) {
-	return fetch[api.Command](ctx, c, http.MethodGet, commandPath(sandbox, command), nil)
+	return fetchResult[api.Command](ctx, c, http.MethodGet, commandPath(sandbox, command), nil)
 }
 
 // SignalCommand signals a command (name KILL, TERM, ...); with tree also what has left its

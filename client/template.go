@@ -14,12 +14,12 @@ import (
 
 // Templates lists the templates that are built.
 func (c *Client) Templates(ctx context.Context) ([]api.Template, error) {
-	return fetch[[]api.Template](ctx, c, http.MethodGet, "/v1/templates", nil)
+	return fetchResult[[]api.Template](ctx, c, http.MethodGet, "/v1/templates", nil)
 }
 
 // Template returns a template and what is in it.
 func (c *Client) Template(ctx context.Context, name string) (api.TemplateLedger, error) {
-	return fetch[api.TemplateLedger](ctx, c, http.MethodGet, "/v1/templates/"+url.PathEscape(name), nil)
+	return fetchResult[api.TemplateLedger](ctx, c, http.MethodGet, "/v1/templates/"+url.PathEscape(name), nil)
 }
 
 // RemoveTemplate deletes one; status 409 if a sandbox uses it.

@@ -12,39 +12,39 @@ import (
 
 // MakeToken makes a token; its secret is told this once.
 func (c *Client) MakeToken(ctx context.Context, req api.MakeToken) (api.NewToken, error) {
-	return fetch[api.NewToken](ctx, c, http.MethodPost, "/v1/tokens", req)
+	return fetchResult[api.NewToken](ctx, c, http.MethodPost, "/v1/tokens", req)
 }
 
 // Tokens lists all, the oldest first, revoked ones included.
 func (c *Client) Tokens(ctx context.Context) ([]api.Token, error) {
-	return fetch[[]api.Token](ctx, c, http.MethodGet, "/v1/tokens", nil)
+	return fetchResult[[]api.Token](ctx, c, http.MethodGet, "/v1/tokens", nil)
 }
 
 // RevokeToken ends a token for ever, by id or name. What runs for it goes on to its
 // own end.
 func (c *Client) RevokeToken(ctx context.Context, ref string) (api.Token, error) {
-	return fetch[api.Token](ctx, c, http.MethodDelete, "/v1/tokens/"+url.PathEscape(ref), nil)
+	return fetchResult[api.Token](ctx, c, http.MethodDelete, "/v1/tokens/"+url.PathEscape(ref), nil)
 }
 
 // Secrets lists those that the daemon's configuration declares, without what they are.
 func Secrets(ctx context.Context, c *Client) ([]api.Secret, error) {
-	return fetch[[]api.Secret](ctx, c, http.MethodGet, "/v1/secrets", nil)
+	return fetchResult[[]api.Secret](ctx, c, http.MethodGet, "/v1/secrets", nil)
 }
 
 // Policies lists the named policies that the caller may use, without documents.
 func (c *Client) Policies(ctx context.Context) ([]api.NamedPolicy, error) {
-	return fetch[[]api.NamedPolicy](ctx, c, http.MethodGet, "/v1/policies", nil)
+	return fetchResult[[]api.NamedPolicy](ctx, c, http.MethodGet, "/v1/policies", nil)
 }
 
 // Policy returns a named policy with its document.
 func (c *Client) Policy(ctx context.Context, name string) (api.NamedPolicy, error) {
-	return fetch[api.NamedPolicy](ctx, c, http.MethodGet, "/v1/policies/"+url.PathEscape(name), nil)
+	return fetchResult[api.NamedPolicy](ctx, c, http.MethodGet, "/v1/policies/"+url.PathEscape(name), nil)
 }
 
 // PutPolicy sets a named policy. Status 400: the document is wrong, and the old
 // one stays in force.
 func (c *Client) PutPolicy(ctx context.Context, name string, req api.PutPolicy) (api.NamedPolicy, error) {
-	return fetch[api.NamedPolicy](ctx, c, http.MethodPut, "/v1/policies/"+url.PathEscape(name), req)
+	return fetchResult[api.NamedPolicy](ctx, c, http.MethodPut, "/v1/policies/"+url.PathEscape(name), req)
 }
 
 // RemovePolicy removes a named policy; status 409 while a token may use it.
@@ -92,5 +92,5 @@ func (f InstallFilter) query() string {
 
 // Installs returns a page of the records about packages, oldest first.
 func (c *Client) Installs(ctx context.Context, f InstallFilter) (api.InstallPage, error) {
-	return fetch[api.InstallPage](ctx, c, http.MethodGet, "/v1/installs"+f.query(), nil)
+	return fetchResult[api.InstallPage](ctx, c, http.MethodGet, "/v1/installs"+f.query(), nil)
 }

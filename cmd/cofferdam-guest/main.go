@@ -40,14 +40,14 @@ func main() {
 	if os.Getpid() != 1 || filepath.Base(os.Args[0]) == "cofferdam" {
 		os.Exit(guest.Ask(context.Background(), os.Args[1:], guest.SocketPath, os.Stdout, os.Stderr))
 	}
-	if err := agent(); err != nil {
+	if err := runAgent(); err != nil {
 		fmt.Fprintln(os.Stderr, "cofferdam-guest:", err)
 		os.Exit(1)
 	}
 }
 
-// agent is PID 1's life.
-func agent() error {
+// runAgent is PID 1's life.
+func runAgent() error {
 	conn, err := guest.TakeChannel()
 	if err != nil {
 		return err

@@ -46,11 +46,11 @@ damaged; then every package is refused.`,
 		Example: "  cofferdam advisory status\n  cofferdam advisory status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			status, err := ask(cmd, (*client.Client).Advisories)
+			status, err := askDaemon(cmd, (*client.Client).Advisories)
 			if err != nil {
 				return err
 			}
-			err = write(status, asJSON, writeSources)
+			err = writeAnswer(status, asJSON, writeSources)
 			if err == nil && status.Damage != "" {
 				err = fault.New(fault.ErrUnavailable, "%s", status.Damage)
 			}
@@ -75,7 +75,7 @@ code: which of them count is the policy's to say.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return checkPackage(cmd, args[0], args[1], asJSON)
 		},
-		ValidArgsFunction: first(fixed(ecosystemNames()...)),
+		ValidArgsFunction: completeFirst(completeWords(ecosystemNames()...)),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
@@ -93,13 +93,13 @@ func checkPackage(cmd *cobra.Command, ecosystem, release string, asJSON bool) er
 			break
 		}
 	}
-	facts, err := ask(cmd, func(c *client.Client, ctx context.Context) (api.PackageFacts, error) {
+	facts, err := askDaemon(cmd, func(c *client.Client, ctx context.Context) (api.PackageFacts, error) {
 		return c.CheckPackage(ctx, string(of), name, version)
 	})
 	if err != nil {
 		return err
 	}
-	err = write(facts, asJSON, writeFacts)
+	err = writeAnswer(facts, asJSON, writeFacts)
 	switch {
 	case err != nil:
 		return err
@@ -123,12 +123,12 @@ also repairs any damage. The log records who did it.`,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, labels []string) error {
 			if all == (len(labels) > 0) {
-				return usage(cmd, "name labels to forget, or use --all")
+				return usageError(cmd, "name labels to forget, or use --all")
 			}
 			if all {
 				return withDaemon(cmd.Context(), quickTimeout, func(ctx context.Context, c *client.Client) error { return c.RemoveAllAdvisories(ctx) })
 			}
-			return each(cmd.Context(), "removing", labels, (*client.Client).RemoveAdvisories)
+			return doEach(cmd.Context(), "removing", labels, (*client.Client).RemoveAdvisories)
 		},
 		ValidArgsFunction: completeLabels,
 	}
@@ -137,7 +137,7 @@ also repairs any damage. The log records who did it.`,
 }
 
 func completeLabels(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	return offer(func(ctx context.Context, c *client.Client) []string {
+	return completeFound(func(ctx context.Context, c *client.Client) []string {
 		var found []string
 		status, _ := c.Advisories(ctx) // none, if none can be asked
 		for _, s := range status.Sources {

@@ -51,9 +51,9 @@ A daemon on this host reads PATH itself; one on the network gets the bytes of a 
 			flags.request.Path = path
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return flags.run(ctx)
+			return flags.runImport(ctx)
 		},
-		ValidArgsFunction: first(anyFile),
+		ValidArgsFunction: completeFirst(anyFile),
 	}
 	set := cmd.Flags()
 	set.StringVar(&flags.request.Label, "as", "", "`LABEL` of the import; the same label is replaced by the next one (default: PATH's last part)")
@@ -61,14 +61,14 @@ A daemon on this host reads PATH itself; one on the network gets the bytes of a 
 	set.BoolVar(&flags.request.KeepGoing, "keep-going", false, "leave out what can't be read instead of replacing nothing")
 	set.BoolVar(&flags.json, "json", false, "write JSON")
 	set.BoolVarP(&flags.verbose, "verbose", "v", false, "a line per step")
-	register(cmd, "as", completeLabels)
-	register(cmd, "popular", fixed(ecosystemNames()...))
+	registerCompletion(cmd, "as", completeLabels)
+	registerCompletion(cmd, "popular", completeWords(ecosystemNames()...))
 	return cmd
 }
 
-// take has the daemon read the path if it is on this host; over the network it gets the
+// importAdvisories has the daemon read the path if it is on this host; over the network it gets the
 // file's bytes.
-func (f importFlags) take(ctx context.Context, c *client.Client, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
+func (f importFlags) importAdvisories(ctx context.Context, c *client.Client, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
 	if !c.Remote() {
 		return c.ImportAdvisories(ctx, f.request, progress)
 	}
@@ -91,13 +91,13 @@ func (f importFlags) take(ctx context.Context, c *client.Client, progress func(a
 	return c.UploadAdvisories(ctx, f.request, file, progress)
 }
 
-func (f importFlags) run(ctx context.Context) error {
-	c, err := connect(ctx)
+func (f importFlags) runImport(ctx context.Context) error {
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return err
 	}
 	show := ui.NewSteps(os.Stderr, f.verbose)
-	done, err := f.take(ctx, c, func(e api.AdvisoryEvent) {
+	done, err := f.importAdvisories(ctx, c, func(e api.AdvisoryEvent) {
 		show.Show(e.Step, e.Detail, e.Percent)
 	})
 	show.Done()

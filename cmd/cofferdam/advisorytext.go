@@ -15,9 +15,9 @@ import (
 // must act on.
 func writeImport(w io.Writer, done api.AdvisoryImport) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", ui.Printable(done.Source.Label), holds(done.Source))
+	fmt.Fprintf(&b, "%s: %s\n", ui.Printable(done.Source.Label), describeSource(done.Source))
 	if done.Replaced != nil {
-		fmt.Fprintf(&b, "before: %s, of %s\n", holds(*done.Replaced), ui.Moment(done.Replaced.Imported))
+		fmt.Fprintf(&b, "before: %s, of %s\n", describeSource(*done.Replaced), ui.Moment(done.Replaced.Imported))
 	}
 	if ignored := ignoredText(done); ignored != "" {
 		fmt.Fprintf(&b, "ignored: %s\n", ignored)
@@ -43,13 +43,13 @@ func writeImport(w io.Writer, done api.AdvisoryImport) error {
 	if _, err := fmt.Fprintf(w, "ALARM: %s known to be malicious:\n", ui.Plural(len(done.Alarms), "release was let in before it was", "releases were let in before they were")); err != nil {
 		return err
 	}
-	return table([]string{"RELEASE", "ADVISORY", "FIRST", "RUNS"}, func(a api.AdvisoryAlarm) []string {
+	return tableOf([]string{"RELEASE", "ADVISORY", "FIRST", "RUNS"}, func(a api.AdvisoryAlarm) []string {
 		return []string{a.Ecosystem + " " + a.Name + " " + a.Version, a.Advisory, ui.Moment(a.First), strings.Join(a.Runs, " ")}
 	})(w, done.Alarms)
 }
 
-// holds is what a source brings, in words.
-func holds(s api.AdvisorySource) string {
+// describeSource is what a source brings, in words.
+func describeSource(s api.AdvisorySource) string {
 	total, parts := byEcosystem(s.Packages)
 	if s.Kind == "popular" {
 		return parts + " popular " + ui.Noun(total, "name", "names")
@@ -100,8 +100,8 @@ func ignoredText(done api.AdvisoryImport) string {
 }
 
 func writeSources(w io.Writer, status api.Advisories) error {
-	return table([]string{"LABEL", "KIND", "HOLDS", "IMPORTED", "FROM"}, func(s api.AdvisorySource) []string {
-		return []string{s.Label, s.Kind, holds(s), ui.Moment(s.Imported), s.Path}
+	return tableOf([]string{"LABEL", "KIND", "HOLDS", "IMPORTED", "FROM"}, func(s api.AdvisorySource) []string {
+		return []string{s.Label, s.Kind, describeSource(s), ui.Moment(s.Imported), s.Path}
 	})(w, slices.Concat(status.Sources, status.Shipped))
 }
 

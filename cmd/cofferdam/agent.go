@@ -64,10 +64,10 @@ func (f runFlags) outfit(req *api.CreateSandbox) error {
 	return reaches(req.Policy, agent, shipped)
 }
 
-// keys gives an agent that has no policy but its own the keys that the daemon's configuration
+// addAgentKeys gives an agent that has no policy but its own the keys that the daemon's configuration
 // declares for it: the sandbox gets placeholders. It says so if there is none. What the
 // person sets with --env, and what a policy says, is theirs to decide.
-func (f runFlags) keys(list func() ([]api.Secret, error), req *api.CreateSandbox, say func(format string, args ...any)) error {
+func (f runFlags) addAgentKeys(list func() ([]api.Secret, error), req *api.CreateSandbox, say func(format string, args ...any)) error {
 	if f.agent == "" {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (f runFlags) keys(list func() ([]api.Secret, error), req *api.CreateSandbox
 	}
 	if f.policy == "" {
 		req.Policy.Document = agent.Document(shipped, has)
-	} else if has, err = given(req.Policy, agent, shipped); err != nil {
+	} else if has, err = listPresetsWithSecrets(req.Policy, agent, shipped); err != nil {
 		return err
 	}
 	if len(agent.Keys) > 0 && len(own)+len(has) == 0 && f.home == "" { // a home may have a login
@@ -118,8 +118,8 @@ func keyAdvice(agent preset.Agent, shipped preset.Shipped, ownPolicy bool) strin
 	return fmt.Sprintf("for one that it never sees, add to the daemon's configuration %s, and start the daemon anew (cofferdam stop)", declare)
 }
 
-// given are the presets at whose hosts a policy has a secret put in.
-func given(asked api.Policy, agent preset.Agent, shipped preset.Shipped) ([]string, error) {
+// listPresetsWithSecrets are the presets at whose hosts a policy has a secret put in.
+func listPresetsWithSecrets(asked api.Policy, agent preset.Agent, shipped preset.Shipped) ([]string, error) {
 	p, err := policy.Parse(asked.Source, asked.Document)
 	if err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func TestAgentKeys(t *testing.T) {
 		}
 		said := ""
 		say := func(format string, args ...any) { said += fmt.Sprintf(format, args...) }
-		if err := c.flags.keys(func() ([]api.Secret, error) { return c.declared, nil }, &req, say); err != nil || !strings.Contains(said, c.said) || (c.said == "") != (said == "") {
+		if err := c.flags.addAgentKeys(func() ([]api.Secret, error) { return c.declared, nil }, &req, say); err != nil || !strings.Contains(said, c.said) || (c.said == "") != (said == "") {
 			t.Errorf("%s: %v, said %q", c.what, err, said)
 		}
 		if c.flags.agent == "" {

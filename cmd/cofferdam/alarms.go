@@ -47,9 +47,9 @@ func watchAlarms(ctx context.Context, c *client.Client, sandbox string) *alarmNe
 	return n
 }
 
-// lines are about the alarms that came since the last ones, printable; none if there are none.
+// listNewAlarms are about the alarms that came since the last ones, printable; none if there are none.
 // It is one request, and one that is not answered soon is given up with a word about it.
-func (n *alarmNews) lines(ctx context.Context) []string {
+func (n *alarmNews) listNewAlarms(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTime)
 	defer cancel()
 	select {

@@ -56,7 +56,7 @@ this lists the copies that there are.`,
 			if len(args) == 0 {
 				return listWorkspaces(cmd.Context(), flags)
 			}
-			return flags.apply(cmd.Context(), args[0], args[1:])
+			return flags.applyRun(cmd.Context(), args[0], args[1:])
 		},
 		ValidArgsFunction: completeWorkspaces,
 	}
@@ -70,9 +70,9 @@ this lists the copies that there are.`,
 	return cmd
 }
 
-// apply is `cofferdam apply RUN`.
-func (f applyFlags) apply(ctx context.Context, run string, wanted []string) error {
-	w, err := f.find(ctx, run)
+// applyRun is `cofferdam apply RUN`.
+func (f applyFlags) applyRun(ctx context.Context, run string, wanted []string) error {
+	w, err := f.openRunCopy(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -108,17 +108,17 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 		}
 		return nil
 	case f.json && !named && !f.all:
-		return write(changesOf(changes), true, func(io.Writer, *changeList) error { return nil })
+		return writeAnswer(changesOf(changes), true, func(io.Writer, *changeList) error { return nil })
 	case !named && !f.all:
 		if changes, err = f.decide(w, changes); err != nil || changes == nil {
 			return err
 		}
 	}
-	return f.bring(ctx, w, run, files, changes)
+	return f.applyChanges(ctx, w, run, files, changes)
 }
 
-// find opens a run's copy, in which nobody may work any more.
-func (applyFlags) find(ctx context.Context, run string) (*workspace.Workspace, error) {
+// openRunCopy opens a run's copy, in which nobody may work any more.
+func (applyFlags) openRunCopy(ctx context.Context, run string) (*workspace.Workspace, error) {
 	all, err := workspaces()
 	if err != nil {
 		return nil, err
@@ -187,8 +187,8 @@ func (applyFlags) relative(w *workspace.Workspace, paths []string) []string {
 	return all
 }
 
-// bring brings changes over, says what was left, and removes a copy of which nothing is.
-func (f applyFlags) bring(ctx context.Context, w *workspace.Workspace, run string, files autorun.Files, changes []workspace.Change) error {
+// applyChanges brings changes over, says what was left, and removes a copy of which nothing is.
+func (f applyFlags) applyChanges(ctx context.Context, w *workspace.Workspace, run string, files autorun.Files, changes []workspace.Change) error {
 	applied, errs := w.Apply(ctx, changes, f.force)
 	stderr := ui.NewStderr(os.Stderr)
 	for _, c := range applied {
@@ -209,7 +209,7 @@ func (f applyFlags) bring(ctx context.Context, w *workspace.Workspace, run strin
 	if len(rest) == 0 {
 		return w.Remove()
 	}
-	stderr.Say("left in the copy: %s; see cofferdam apply %s, or cofferdam apply --discard %s", paths(len(rest)), run, run)
+	stderr.Say("left in the copy: %s; see cofferdam apply %s, or cofferdam apply --discard %s", countPaths(len(rest)), run, run)
 	if len(errs) > 0 {
 		return &exitError{code: exitFailure}
 	}
@@ -297,7 +297,7 @@ func listWorkspaces(ctx context.Context, flags applyFlags) error {
 		}
 		rows = append(rows, row)
 	}
-	return write(rows, flags.json, table([]string{"RUN", "CHANGED", "COPY OF"}, workspaceColumns))
+	return writeAnswer(rows, flags.json, tableOf([]string{"RUN", "CHANGED", "COPY OF"}, workspaceColumns))
 }
 
 func workspaceColumns(r workspaceRow) []string {

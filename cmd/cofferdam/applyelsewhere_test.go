@@ -53,10 +53,10 @@ func TestACopyIsAskedAboutWhereItIs(t *testing.T) {
 	if _, err := workspace.Make(t.Context(), original, filepath.Join(paths.Workspaces(), "run-1"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (applyFlags{}).find(t.Context(), "run-1"); err == nil {
+	if _, err := (applyFlags{}).openRunCopy(t.Context(), "run-1"); err == nil {
 		t.Fatal("the control: a copy is brought over in which a sandbox writes")
 	}
-	if _, err := (applyFlags{}).find(withRemote(t.Context(), remote{host: "unix://" + other}), "run-1"); err == nil {
+	if _, err := (applyFlags{}).openRunCopy(withRemote(t.Context(), remote{host: "unix://" + other}), "run-1"); err == nil {
 		t.Error("the copy of run-1 is brought over while its sandbox writes in it: another daemon was asked")
 	}
 
@@ -75,7 +75,7 @@ func TestACopyIsAskedAboutWhereItIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = (applyFlags{}).find(t.Context(), "run-2")
+		_, err = (applyFlags{}).openRunCopy(t.Context(), "run-2")
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

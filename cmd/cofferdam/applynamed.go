@@ -146,9 +146,9 @@ type leftOut struct {
 	level autorun.Level
 }
 
-// line tells of the place, which has so many paths.
-func (l leftOut) line(count int) string {
-	return fmt.Sprintf("%s in %s, %s: name it to see them and bring them over", paths(count), ui.PrintableName(l.top), l.level.Effect())
+// describePlace tells of the place, which has so many paths.
+func (l leftOut) describePlace(count int) string {
+	return fmt.Sprintf("%s in %s, %s: name it to see them and bring them over", countPaths(count), ui.PrintableName(l.top), l.level.Effect())
 }
 
 // sayLeftOut tells of places that have to be named, with how many paths there are in each: what
@@ -159,7 +159,7 @@ func sayLeftOut(left map[leftOut]int) {
 	})
 	stderr := ui.NewStderr(os.Stderr)
 	for _, p := range places[:min(len(places), mostNamed)] {
-		stderr.Say("%s", p.line(left[p]))
+		stderr.Say("%s", p.describePlace(left[p]))
 	}
 	for len(places) > mostNamed {
 		level, count, more := places[mostNamed].level, 0, 0
@@ -167,7 +167,7 @@ func sayLeftOut(left map[leftOut]int) {
 			count, more = count+left[places[mostNamed]], more+1
 			places = slices.Delete(places, mostNamed, mostNamed+1)
 		}
-		stderr.Say("%s in %d more places, %s: name a directory to see those in it", paths(count), more, level.Effect())
+		stderr.Say("%s in %d more places, %s: name a directory to see those in it", countPaths(count), more, level.Effect())
 	}
 }
 

@@ -53,8 +53,8 @@ type namedSettings struct {
 	bases []string
 }
 
-// add reads a file, and notes what it names of the person's own. Its relative names may be from bases, and from where it lies.
-func (s *outsideSearch) add(name string, bases ...string) {
+// addFile reads a file, and notes what it names of the person's own. Its relative names may be from bases, and from where it lies.
+func (s *outsideSearch) addFile(name string, bases ...string) {
 	if s.tried[name] {
 		return
 	}
@@ -71,11 +71,11 @@ func (s *outsideSearch) add(name string, bases ...string) {
 		return
 	}
 	s.read[at] = true
-	s.keep(text, filepath.Dir(name), bases)
+	s.keepText(text, filepath.Dir(name), bases)
 }
 
-// keep notes a text of a directory, and what it names.
-func (s *outsideSearch) keep(text []byte, dir string, bases []string) {
+// keepText notes a text of a directory, and what it names.
+func (s *outsideSearch) keepText(text []byte, dir string, bases []string) {
 	s.bytes += len(text)
 	s.found = append(s.found, follow.Outside{Bases: append(slices.Clone(bases), dir), Text: text})
 	for _, name := range s.included(text, dir) {
@@ -90,7 +90,7 @@ func (s *outsideSearch) addNamed() {
 			s.leaveOut(s.named[0].name)
 			return
 		}
-		s.add(s.named[0].name, s.named[0].bases...)
+		s.addFile(s.named[0].name, s.named[0].bases...)
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *outsideSearch) addHome(config string) {
 		depth int
 	}
 	var queue []place
-	for _, e := range s.list(s.home) {
+	for _, e := range s.listDir(s.home) {
 		level := autorun.Know(slices.Values([]string{e.Name()}))
 		switch name := filepath.Join(s.home, e.Name()); {
 		case level.Scope(e.Name()) == autorun.ScopeSealed || isRecord(e.Name()):
@@ -185,7 +185,7 @@ func (s *outsideSearch) addHome(config string) {
 		kind, name := p.ID.Type, p.Name
 		p.Close()
 		if kind == hostpath.File {
-			s.add(at.name, s.home)
+			s.addFile(at.name, s.home)
 			continue
 		}
 		// A link to all of the host, such as a program's drive, leads to no settings of its own.
@@ -193,7 +193,7 @@ func (s *outsideSearch) addHome(config string) {
 			continue
 		}
 		s.read[name] = true
-		for _, e := range s.list(name) {
+		for _, e := range s.listDir(name) {
 			if !isRecord(e.Name()) && (!e.Type().IsRegular() || isSettings(e.Name())) {
 				queue = append(queue, place{filepath.Join(at.name, e.Name()), at.depth + 1})
 			}
@@ -201,8 +201,8 @@ func (s *outsideSearch) addHome(config string) {
 	}
 }
 
-// list is what is in a directory; nothing if it can't be read.
-func (s *outsideSearch) list(dir string) []fs.DirEntry {
+// listDir is what is in a directory; nothing if it can't be read.
+func (s *outsideSearch) listDir(dir string) []fs.DirEntry {
 	at, err := hostpath.Follow(dir)
 	if err != nil {
 		return nil
@@ -305,7 +305,7 @@ func lookOutside(dir string) (found []follow.Outside, left string) {
 		p.Close()
 	}
 	tops := s.addRepository(dir)
-	s.add("/etc/gitconfig", tops...)
+	s.addFile("/etc/gitconfig", tops...)
 	if home == "" {
 		return s.found, s.left
 	}
@@ -314,11 +314,11 @@ func lookOutside(dir string) (found []follow.Outside, left string) {
 		config = filepath.Join(home, ".config")
 	}
 	for _, name := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(config, "git", "config"), os.Getenv("GIT_CONFIG_GLOBAL")} {
-		s.add(name, tops...)
+		s.addFile(name, tops...)
 	}
 	s.addNamed()                     // whose names are from the working tree, which those that are found by their names are not
 	for _, c := range mcpClients() { // which variables may have elsewhere
-		s.add(c.user(home), home)
+		s.addFile(c.user(home), home)
 	}
 	s.addHome(config)
 	s.addNamed()
@@ -333,7 +333,7 @@ func (s *outsideSearch) addRepository(dir string) (tops []string) {
 		if git := gitDir(top); git != "" {
 			for _, name := range []string{"config", "config.worktree"} {
 				if text := textOf(filepath.Join(git, name)); len(text) > 0 { // it may lie in the directory, and is the person's
-					s.keep(text, git, []string{top})
+					s.keepText(text, git, []string{top})
 				}
 			}
 			return append(tops, top)

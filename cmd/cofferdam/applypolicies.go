@@ -37,7 +37,7 @@ func decidingByContent(w *workspace.Workspace, changes []workspace.Change) []str
 			all = append(all, c.Path)
 		case c.Kind == workspace.File && (likely || c.How != workspace.Added):
 			old, young := w.Texts(c.Path, maxPolicy)
-			if before.finds(old, likely) || likely && after.finds(young, true) {
+			if before.isPolicy(old, likely) || likely && after.isPolicy(young, true) {
 				all = append(all, c.Path)
 			}
 		}
@@ -49,7 +49,7 @@ func decidingByContent(w *workspace.Workspace, changes []workspace.Change) []str
 		if !hasPolicyName(name) || !isUnder(removed, name) {
 			continue
 		}
-		if old, _ := w.Texts(name, maxPolicy); before.finds(old, true) {
+		if old, _ := w.Texts(name, maxPolicy); before.isPolicy(old, true) {
 			all = append(all, name)
 		}
 	}
@@ -78,9 +78,9 @@ func hasPolicyName(name string) bool {
 // policySearch looks for policies among texts, as long as there are bytes left to be parsed.
 type policySearch struct{ bytes int }
 
-// finds tells whether a text is a policy. Of one that would have to be parsed and is not, it tells
+// isPolicy tells whether a text is a policy. Of one that would have to be parsed and is not, it tells
 // what is believed of it.
-func (s *policySearch) finds(text []byte, believed bool) bool {
+func (s *policySearch) isPolicy(text []byte, believed bool) bool {
 	if len(text) == 0 || isOtherJSON(text) {
 		return false
 	}

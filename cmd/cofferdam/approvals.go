@@ -69,7 +69,7 @@ all its pending requests. NOTES says what to look at first.`,
 			if len(flags.filter.States) == 0 && !flags.all {
 				flags.filter.States = []string{string(approval.Pending)}
 			}
-			return flags.list(cmd.Context())
+			return flags.listRequests(cmd.Context())
 		},
 	}
 	set := cmd.Flags()
@@ -81,14 +81,14 @@ all its pending requests. NOTES says what to look at first.`,
 	set.StringVar(&flags.filter.Package, "package", "", "only of this package")
 	set.IntVar(&flags.most, "limit", 1000, "so many at most")
 	set.BoolVar(&flags.json, "json", false, "write JSON")
-	register(cmd, "state", fixed(states()...))
-	register(cmd, "run", completeRuns)
-	register(cmd, "ecosystem", fixed(ecosystemNames()...))
+	registerCompletion(cmd, "state", completeWords(states()...))
+	registerCompletion(cmd, "run", completeRuns)
+	registerCompletion(cmd, "ecosystem", completeWords(ecosystemNames()...))
 	incomplete(cmd, "group", "package", "limit")
 	return cmd
 }
 
-func (f approvalsListFlags) list(ctx context.Context) error {
+func (f approvalsListFlags) listRequests(ctx context.Context) error {
 	var requests []approval.Request
 	var more bool
 	err := withDaemon(ctx, quickTimeout, func(ctx context.Context, c *client.Client) (err error) {
@@ -117,7 +117,7 @@ func (f approvalsListFlags) list(ctx context.Context) error {
 }
 
 func writeRequests(w io.Writer, requests []approval.Request, now time.Time) error {
-	return table([]string{"REQUEST", "GROUP", "STATE", "RELEASE", "ASKED BY", "AGE", "NOTES"}, func(l listed) []string {
+	return tableOf([]string{"REQUEST", "GROUP", "STATE", "RELEASE", "ASKED BY", "AGE", "NOTES"}, func(l listed) []string {
 		r := l.Request
 		return []string{l.indent + answerName(r), r.Group, string(r.State), l.indent + releaseText(r), askedBy(r), ui.Age(now.Sub(r.Created)), strings.Join(notesOf(r), "; ")}
 	})(w, underTrees(requests))

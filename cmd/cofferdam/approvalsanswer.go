@@ -46,16 +46,16 @@ written by their own tools: see cofferdam plan --lock.`,
   cofferdam approvals approve ap-k3m7qx@1 --add-to-policy --yes
   cofferdam approvals approve ap-k3m7qx --add-to-policy=policy.yaml --lockfile requirements.txt`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, ids []string) error { return flags.run(cmd, ids) },
+		RunE: func(cmd *cobra.Command, ids []string) error { return flags.runAnswer(cmd, ids) },
 	}
-	flags.register(cmd)
+	flags.registerFlags(cmd)
 	set := cmd.Flags()
 	set.BoolVarP(&flags.yes, "yes", "y", false, "do not ask")
 	set.StringVar(&flags.policy, "add-to-policy", "", "also write the releases into the run's policy file, or with =FILE into that one")
 	set.Lookup("add-to-policy").NoOptDefVal = theRunsPolicy
 	set.StringVar(&flags.lockfile, "lockfile", "", "also write the releases into this requirements.txt, with hashes")
 	set.BoolVar(&flags.force, "force", false, "write the policy file though it was changed since the run read it")
-	register(cmd, "lockfile", files("txt"))
+	registerCompletion(cmd, "lockfile", completeFiles("txt"))
 	return cmd
 }
 
@@ -70,13 +70,13 @@ expires or is revoked. With ID@REVISION, or --revision, a request that has chang
 is not answered. Without, it is denied as it is by now: a denial lets nothing in.`,
 		Example: "  cofferdam approvals deny ap-k3m7qx --reason \"use the standard library\"\n  cofferdam approvals deny apg-h4t9zc --scope everywhere",
 		Args:    cobra.MinimumNArgs(1),
-		RunE:    func(cmd *cobra.Command, ids []string) error { return flags.run(cmd, ids) },
+		RunE:    func(cmd *cobra.Command, ids []string) error { return flags.runAnswer(cmd, ids) },
 	}
-	flags.register(cmd)
+	flags.registerFlags(cmd)
 	return cmd
 }
 
-func (f *answerFlags) register(cmd *cobra.Command) {
+func (f *answerFlags) registerFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.scope, "scope", "", "for whom: run, policy or everywhere, and to approve a call of a tool, once; if not given, once for that and run for all else")
 	set.StringVar(&f.expires, "expires", "", "for how long, such as 12h or 30d; for ever if not given")
@@ -84,22 +84,22 @@ func (f *answerFlags) register(cmd *cobra.Command) {
 	set.Uint64Var(&f.revision, "revision", 0, "the revision of the request that you looked at, as in ID@REVISION")
 	set.BoolVar(&f.json, "json", false, "write the answered requests as JSON")
 	cmd.ValidArgsFunction = completeRequests(approval.Pending)
-	register(cmd, "scope", fixed(texts(approval.ScopeOnce, approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere)...))
-	register(cmd, "expires", fixed("1h", "1d", "7d", "30d"))
+	registerCompletion(cmd, "scope", completeWords(texts(approval.ScopeOnce, approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere)...))
+	registerCompletion(cmd, "expires", completeWords("1h", "1d", "7d", "30d"))
 	incomplete(cmd, "reason", "revision")
 }
 
-func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
-	if err := f.check(cmd); err != nil {
+func (f *answerFlags) runAnswer(cmd *cobra.Command, ids []string) error {
+	if err := f.checkFlags(cmd); err != nil {
 		return err
 	}
 	if err := f.readRevisions(cmd, ids); err != nil {
 		return err
 	}
 	// The person may take long to read: each call has its own limit.
-	short, cancel := quick(cmd.Context())
+	short, cancel := withQuickTimeout(cmd.Context())
 	defer cancel()
-	c, err := connect(short)
+	c, err := connectDaemon(short)
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,12 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 			return err
 		}
 	}
-	answered, err := f.answer(cmd.Context(), c, requests)
+	answered, err := f.sendAnswer(cmd.Context(), c, requests)
 	if err != nil {
 		return refusedWhole(ids, err)
 	}
 	failed := writeAnswered(edits)
-	failed = errors.Join(f.tell(answered, edits, failed == nil), failed)
+	failed = errors.Join(f.printAnswered(answered, edits, failed == nil), failed)
 	if ids := f.deniedToNobody(requests); len(ids) > 0 {
 		fmt.Fprintf(os.Stderr, "cofferdam: the runs that asked for %s have ended, so the next run asks again; deny what it asks for with --scope policy, which is for every run under the same policy\n", ui.Printable(strings.Join(ids, ", ")))
 	}
@@ -137,7 +137,7 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 func writeAnswered(edits []fileEdit) error {
 	var failed error
 	for _, e := range edits {
-		failed = errors.Join(failed, e.write())
+		failed = errors.Join(failed, e.writeFile())
 	}
 	if failed != nil {
 		return fmt.Errorf("the answer was given, but not written into a file: %w", failed)
@@ -149,7 +149,7 @@ func writeAnswered(edits []fileEdit) error {
 func (f *answerFlags) readRevisions(cmd *cobra.Command, ids []string) error {
 	f.named = map[string]uint64{}
 	if f.revision > 0 && len(ids) != 1 {
-		return usage(cmd, "--revision is of one request; name several as ID@REVISION")
+		return usageError(cmd, "--revision is of one request; name several as ID@REVISION")
 	}
 	for _, text := range ids {
 		id, revision, err := approval.ParseAnswerID(text)
@@ -158,7 +158,7 @@ func (f *answerFlags) readRevisions(cmd *cobra.Command, ids []string) error {
 		}
 		if f.revision > 0 {
 			if revision > 0 && revision != f.revision || approval.IsGroup(id) {
-				return usage(cmd, "--revision %d is of one request that names no other revision", f.revision)
+				return usageError(cmd, "--revision %d is of one request that names no other revision", f.revision)
 			}
 			revision = f.revision
 		}
@@ -182,9 +182,9 @@ func (f *answerFlags) unshown(cmd *cobra.Command) error {
 	}
 	id := f.bare[0]
 	if approval.IsGroup(id) {
-		return usage(cmd, "nothing is shown here (no terminal, or --yes), so name each request of %s at the revision that you looked at: cofferdam approvals list --group %s prints them as ID@REVISION", id, id)
+		return usageError(cmd, "nothing is shown here (no terminal, or --yes), so name each request of %s at the revision that you looked at: cofferdam approvals list --group %s prints them as ID@REVISION", id, id)
 	}
-	return usage(cmd, "nothing is shown here (no terminal, or --yes), so name the revision that you looked at, as %s@REVISION: cofferdam approvals show %s prints it", id, id)
+	return usageError(cmd, "nothing is shown here (no terminal, or --yes), so name the revision that you looked at, as %s@REVISION: cofferdam approvals show %s prints it", id, id)
 }
 
 // editsOfShown are the changes of files, once it is known that all requests were looked at.
@@ -192,7 +192,7 @@ func (f *answerFlags) editsOfShown(cmd *cobra.Command, requests []approval.Reque
 	if err := f.unshown(cmd); err != nil {
 		return nil, err
 	}
-	return f.edits(expanded(requests))
+	return f.listEdits(expanded(requests))
 }
 
 // allOrNone says of several requests of which one can't be answered that none was.
@@ -227,24 +227,24 @@ func (f *answerFlags) reachesSomebody(cmd *cobra.Command, requests []approval.Re
 	}
 	for _, r := range expanded(requests) {
 		if forNobody(r) {
-			return usage(cmd, "%s was asked for by the run %s, which has ended, and the next run would ask again: add --scope policy for runs under the same policy, or --scope run if you mean that run", r.ID, r.Asks[0].Run)
+			return usageError(cmd, "%s was asked for by the run %s, which has ended, and the next run would ask again: add --scope policy for runs under the same policy, or --scope run if you mean that run", r.ID, r.Asks[0].Run)
 		}
 	}
 	return nil
 }
 
-func (f *answerFlags) check(cmd *cobra.Command) error {
+func (f *answerFlags) checkFlags(cmd *cobra.Command) error {
 	if !slices.Contains([]approval.Scope{"", approval.ScopeOnce, approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere}, approval.Scope(f.scope)) {
-		return usage(cmd, "unknown --scope %q; known scopes: once, run, policy, everywhere", f.scope)
+		return usageError(cmd, "unknown --scope %q; known scopes: once, run, policy, everywhere", f.scope)
 	}
 	if f.expires != "" {
 		var err error
 		if f.lasts, err = parseAge(f.expires); err != nil {
-			return usage(cmd, "--expires: %s", err)
+			return usageError(cmd, "--expires: %s", err)
 		}
 	}
 	if f.force && f.policy == "" {
-		return usage(cmd, "--force is for --add-to-policy")
+		return usageError(cmd, "--force is for --add-to-policy")
 	}
 	return nil
 }
@@ -283,9 +283,9 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 	return false, &exitError{code: exitFailure}
 }
 
-// answer binds to exactly what was read.
-func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []approval.Request) ([]approval.Request, error) {
-	ctx, cancel := quick(ctx)
+// sendAnswer binds to exactly what was read.
+func (f *answerFlags) sendAnswer(ctx context.Context, c *client.Client, requests []approval.Request) ([]approval.Request, error) {
+	ctx, cancel := withQuickTimeout(ctx)
 	defer cancel()
 	body := api.AnswerApprovals{
 		State: string(f.state), Scope: f.scope, Reason: f.reason, ExpiresSeconds: int64(f.lasts / time.Second), Digests: map[string][]string{}, Revisions: map[string]uint64{},
@@ -298,7 +298,7 @@ func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []a
 			body.Revisions[r.ID] = r.Revision
 		}
 		if f.state == approval.Approved && f.current([]approval.Request{r}) {
-			shown(body.Digests, r)
+			noteShownDigests(body.Digests, r)
 		}
 	}
 	texts, err := c.AnswerApprovals(ctx, body)
@@ -316,9 +316,9 @@ func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []a
 	return answered, nil
 }
 
-// shown notes the digests that were read of a request; of a tree those of its members
+// noteShownDigests notes the digests that were read of a request; of a tree those of its members
 // that wait.
-func shown(digests map[string][]string, r approval.Request) {
+func noteShownDigests(digests map[string][]string, r approval.Request) {
 	if !r.IsTree() {
 		digests[r.ID] = approval.Bound(r)
 		return
@@ -330,7 +330,7 @@ func shown(digests map[string][]string, r approval.Request) {
 	}
 }
 
-func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, written bool) error {
+func (f *answerFlags) printAnswered(answered []approval.Request, edits []fileEdit, written bool) error {
 	if written {
 		for _, e := range edits {
 			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: changed %s\n", ui.Printable(e.path))
@@ -349,7 +349,7 @@ func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, writte
 			until = ", until " + r.Answer.Expires.Local().Format(time.DateTime)
 		}
 		if _, err := fmt.Fprintf(os.Stdout, "%s%s %s: %s, scope %s%s, for %s\n", l.indent, r.State, ui.Printable(r.ID), ui.Printable(releaseText(r)),
-			ui.Printable(string(r.Answer.Scope)), until, ui.Printable(whom(r, r.Answer.Scope))); err != nil {
+			ui.Printable(string(r.Answer.Scope)), until, ui.Printable(describeScope(r, r.Answer.Scope))); err != nil {
 			return err
 		}
 	}
@@ -378,7 +378,7 @@ in before stays where it is. The log records who did it.`,
 		Example: "  cofferdam approvals revoke ap-k3m7qx --reason \"the maintainer's account was taken over\"",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			return each(cmd.Context(), "revoking", ids, func(c *client.Client, ctx context.Context, id string) error {
+			return doEach(cmd.Context(), "revoking", ids, func(c *client.Client, ctx context.Context, id string) error {
 				text, err := c.RevokeApproval(ctx, id, reason)
 				if err != nil {
 					return err

@@ -68,12 +68,12 @@ func callText(r approval.Request) string {
 
 // callMeaning is meaning for a call.
 func callMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
-	what := fmt.Sprintf("lets %s call %s with exactly these arguments, as often as it likes", whom(r, scope), r.Call.Tool)
+	what := fmt.Sprintf("lets %s call %s with exactly these arguments, as often as it likes", describeScope(r, scope), r.Call.Tool)
 	if scope == approval.ScopeOnce {
-		what = fmt.Sprintf("lets %s call %s with exactly these arguments, once", whom(r, scope), r.Call.Tool)
+		what = fmt.Sprintf("lets %s call %s with exactly these arguments, once", describeScope(r, scope), r.Call.Tool)
 		if r.Asked > 1 {
 			what += " in all"
 		}
 	}
-	return fmt.Sprintf("Approving (scope %s) %s%s. The tool is a program of the host, and does what it does. Other arguments, another tool of the same name and another definition of it ask again, and what the policy denies stays denied.", scope, what, until(lasts))
+	return fmt.Sprintf("Approving (scope %s) %s%s. The tool is a program of the host, and does what it does. Other arguments, another tool of the same name and another definition of it ask again, and what the policy denies stays denied.", scope, what, describeExpiry(lasts))
 }

@@ -54,7 +54,7 @@ func TestACallIsShownWhole(t *testing.T) {
 		t.Error("an answer's scope")
 	}
 	digests := map[string][]string{}
-	shown(digests, r)
+	noteShownDigests(digests, r)
 	if !slices.Equal(digests[r.ID], r.Call.Bound()) {
 		t.Errorf("it is bound to %v", digests)
 	}

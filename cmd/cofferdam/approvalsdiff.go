@@ -52,9 +52,9 @@ it; characters that a terminal would take for instructions are shown as escapes.
 			if err != nil {
 				return err
 			}
-			return write(diff, asJSON, func(w io.Writer, d api.ApprovalDiff) error { return writeDiff(w, id, d) })
+			return writeAnswer(diff, asJSON, func(w io.Writer, d api.ApprovalDiff) error { return writeDiff(w, id, d) })
 		},
-		ValidArgsFunction: first(completeRequests()),
+		ValidArgsFunction: completeFirst(completeRequests()),
 	}
 	cmd.Flags().StringVar(&file, "file", "", "the file of the release that is meant, if there are several")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
@@ -106,7 +106,7 @@ func listChanges(s *ui.Sheet, id string, d api.ApprovalDiff) {
 	}
 	s.Raw("\n")
 	var rows strings.Builder
-	_ = table([]string{"FILE", "WAS", "IS", "NOTE"}, changeRow)(&rows, d.Changes) // a Builder takes all
+	_ = tableOf([]string{"FILE", "WAS", "IS", "NOTE"}, changeRow)(&rows, d.Changes) // a Builder takes all
 	s.Raw(rows.String())
 	if len(d.Changes) > 0 {
 		s.Raw("\n  cofferdam approvals diff " + ui.Printable(id) + " PATH shows one of them\n")

@@ -42,9 +42,9 @@ type answerFlags struct {
 // theRunsPolicy is --add-to-policy without a file: no file has this name.
 const theRunsPolicy = "\x00"
 
-// edits are the changes of files that go with an approval; one that changes
+// listEdits are the changes of files that go with an approval; one that changes
 // nothing is left out.
-func (f *answerFlags) edits(requests []approval.Request) ([]fileEdit, error) {
+func (f *answerFlags) listEdits(requests []approval.Request) ([]fileEdit, error) {
 	var edits []fileEdit
 	for _, make := range []struct {
 		flag   string

@@ -134,8 +134,8 @@ func showFiles(s *ui.Sheet, r approval.Request) {
 	}
 }
 
-// until is the end of an answer that lasts for some time.
-func until(lasts time.Duration) string {
+// describeExpiry is the end of an answer that lasts for some time.
+func describeExpiry(lasts time.Duration) string {
 	if lasts <= 0 {
 		return ""
 	}
@@ -145,8 +145,8 @@ func until(lasts time.Duration) string {
 // maxNamed bounds the runs that one sentence names; those that show lists are more.
 const maxNamed = 8
 
-// whom says for whom an answer would be, or is: exactly, and with whose runs they are.
-func whom(r approval.Request, scope approval.Scope) string {
+// describeScope says for whom an answer would be, or is: exactly, and with whose runs they are.
+func describeScope(r approval.Request, scope approval.Scope) string {
 	switch scope {
 	case approval.ScopeRun, approval.ScopeOnce:
 		runs := namesOfRuns(r)

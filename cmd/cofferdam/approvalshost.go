@@ -35,7 +35,7 @@ func showHost(s *ui.Sheet, r approval.Request, now time.Time) {
 func hostMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
 	return fmt.Sprintf("Approving (scope %s) lets %s connect to %s on port %d%s, by TLS that names it or by plain HTTP, where all its addresses are public. "+
 		"Whatever is connected to can be sent data, and can give back whatever it likes. Another name or port asks again, and what the policy denies stays denied.",
-		scope, whom(r, scope), r.Host.Name, r.Host.Port, until(lasts))
+		scope, describeScope(r, scope), r.Host.Name, r.Host.Port, describeExpiry(lasts))
 }
 
 // onlyReleases refuses hosts and calls where a file is to be written that has packages.

@@ -44,5 +44,5 @@ func showRefs(s *ui.Sheet, r approval.Request) {
 func pushMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
 	return fmt.Sprintf("Approving (scope %s) lets %s push exactly these refs, from these objects to these, to %s%s. "+
 		"A push of another commit, ref or option asks again, and what the policy denies stays denied.",
-		scope, whom(r, scope), r.Host, until(lasts))
+		scope, describeScope(r, scope), r.Host, describeExpiry(lasts))
 }

@@ -208,7 +208,7 @@ func treeNotes(r approval.Request) []string {
 // completeRequests offers requests in some states.
 func completeRequests(in ...approval.State) completion {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		return offer(func(ctx context.Context, c *client.Client) []string {
+		return completeFound(func(ctx context.Context, c *client.Client) []string {
 			filter := client.ApprovalFilter{}
 			for _, s := range in {
 				filter.States = append(filter.States, string(s))

@@ -29,7 +29,7 @@ Characters that a terminal would take for instructions are shown as escapes.`,
 			if err != nil {
 				return err
 			}
-			return write(requests, asJSON, showRequests)
+			return writeAnswer(requests, asJSON, showRequests)
 		},
 		ValidArgsFunction: completeRequests(),
 	}
@@ -227,8 +227,8 @@ func meaning(r approval.Request, scope approval.Scope, lasts time.Duration) stri
 	case r.Kind == approval.KindPush:
 		return pushMeaning(r, scope, lasts)
 	}
-	who := whom(r, scope)
-	long := until(lasts)
+	who := describeScope(r, scope)
+	long := describeExpiry(lasts)
 	return fmt.Sprintf("Approving (scope %s) lets %s install exactly %s of %s, by digest, from this index%s. Another file, version, index or run asks again; "+
 		"what it requires is not approved with it, and what the policy denies stays denied.",
 		scope, who, ui.Noun(len(r.Files), "this file", fmt.Sprintf("these %d files", len(r.Files))), releaseText(r), long)

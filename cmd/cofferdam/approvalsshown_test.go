@@ -36,7 +36,7 @@ func approveShown(t *testing.T, q *approval.Queue, requests []approval.Request) 
 	v := approval.Verdict{State: approval.Approved, Digests: map[string][]string{}, Revisions: map[string]uint64{}}
 	for _, r := range requests { // as answerFlags.answer
 		v.IDs, v.Revisions[r.ID] = append(v.IDs, r.ID), r.Revision
-		shown(v.Digests, r)
+		noteShownDigests(v.Digests, r)
 	}
 	if _, err := q.Answer(t.Context(), "bob", v); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 func showMembers(s *ui.Sheet, r approval.Request, now time.Time) {
 	s.Raw(fmt.Sprintf("\n  %s, each a request of its own:\n", ui.Plural(len(r.Members), "release", "releases")))
 	var members strings.Builder
-	_ = table([]string{"REQUEST", "STATE", "RELEASE", "FILE", "LOOK AT"}, memberRow)(&members, r.Members) // a Builder takes all
+	_ = tableOf([]string{"REQUEST", "STATE", "RELEASE", "FILE", "LOOK AT"}, memberRow)(&members, r.Members) // a Builder takes all
 	for line := range strings.Lines(members.String()) {
 		s.Raw("  " + line)
 	}
@@ -63,5 +63,5 @@ func treeMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) 
 	waiting := len(expanded([]approval.Request{r}))
 	return fmt.Sprintf("Approving %s (scope %s) lets %s install exactly the files of the %s above, by digest, from these indexes%s. Another "+
 		"file, version, index, release or run asks again, and what the policy denies stays denied. Each release can be approved or denied by its own id.",
-		r.ID, scope, whom(r, scope), ui.Noun(waiting, "release", fmt.Sprintf("%d releases", waiting)), until(lasts))
+		r.ID, scope, describeScope(r, scope), ui.Noun(waiting, "release", fmt.Sprintf("%d releases", waiting)), describeExpiry(lasts))
 }

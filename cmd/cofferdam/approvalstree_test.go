@@ -47,7 +47,7 @@ func TestATreeIsShownWithAllThatIsInIt(t *testing.T) {
 // What is approved is what was shown, and what was answered by itself stays so.
 func TestATreeIsAnsweredAsItWasShown(t *testing.T) {
 	digests := map[string][]string{}
-	shown(digests, oneTree())
+	noteShownDigests(digests, oneTree())
 	if text := fmt.Sprint(digests); text != "map[ap-app:[sha256:app] ap-lib:[sha256:li\x1bb]]" {
 		t.Errorf("bound is %q", text)
 	}

@@ -47,7 +47,7 @@ event is a line of JSON with the whole request as it is now.`,
 // resumes after the last event that it told.
 func watchApprovals(ctx context.Context, from *uint64, asJSON bool) error {
 	for {
-		c, err := connect(ctx)
+		c, err := connectDaemon(ctx)
 		if err != nil {
 			return endOfWatch(ctx, err)
 		}

@@ -20,15 +20,15 @@ import (
 func withDaemon(ctx context.Context, timeout time.Duration, do func(context.Context, *client.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	c, err := connect(ctx)
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return err
 	}
 	return do(ctx, c)
 }
 
-// ask asks the daemon for what a method of its client returns.
-func ask[T any](cmd *cobra.Command, method func(*client.Client, context.Context) (T, error)) (answer T, err error) {
+// askDaemon asks the daemon for what a method of its client returns.
+func askDaemon[T any](cmd *cobra.Command, method func(*client.Client, context.Context) (T, error)) (answer T, err error) {
 	err = withDaemon(cmd.Context(), quickTimeout, func(ctx context.Context, c *client.Client) error {
 		answer, err = method(c, ctx)
 		return err
@@ -38,7 +38,7 @@ func ask[T any](cmd *cobra.Command, method func(*client.Client, context.Context)
 
 // askFor is ask for a method that is about something.
 func askFor[A, T any](cmd *cobra.Command, method func(*client.Client, context.Context, A) (T, error), about A) (T, error) {
-	return ask(cmd, func(c *client.Client, ctx context.Context) (T, error) { return method(c, ctx, about) })
+	return askDaemon(cmd, func(c *client.Client, ctx context.Context) (T, error) { return method(c, ctx, about) })
 }
 
 // askAgain asks the daemon, and where it is gone meanwhile the one that takes its
@@ -48,7 +48,7 @@ func askAgain[T any](ctx context.Context, c *client.Client, question func(*clien
 	if !errors.Is(err, client.ErrNoDaemon) && !errors.Is(err, client.ErrLost) {
 		return answer, err
 	}
-	if c, err = connect(ctx); err != nil {
+	if c, err = connectDaemon(ctx); err != nil {
 		return answer, err
 	}
 	return question(c)
@@ -57,16 +57,16 @@ func askAgain[T any](ctx context.Context, c *client.Client, question func(*clien
 // jsonFlag adds --json to a command; it says whether it was given.
 func jsonFlag(cmd *cobra.Command) *bool { return cmd.Flags().Bool("json", false, "write JSON") }
 
-// write writes an answer to stdout, as JSON or as text for a person.
-func write[T any](answer T, asJSON bool, text func(io.Writer, T) error) error {
+// writeAnswer writes an answer to stdout, as JSON or as text for a person.
+func writeAnswer[T any](answer T, asJSON bool, text func(io.Writer, T) error) error {
 	if asJSON {
 		return ui.WriteJSON(os.Stdout, answer)
 	}
 	return text(os.Stdout, answer)
 }
 
-// table writes things as a table with these columns.
-func table[T any](columns []string, row func(T) []string) func(io.Writer, []T) error {
+// tableOf writes things as a table with these columns.
+func tableOf[T any](columns []string, row func(T) []string) func(io.Writer, []T) error {
 	return func(w io.Writer, things []T) error {
 		rows := [][]string{columns}
 		for _, t := range things {
@@ -81,18 +81,18 @@ func lister[T any](cmd *cobra.Command, method func(*client.Client, context.Conte
 	asJSON := jsonFlag(cmd)
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		things, err := ask(cmd, method)
+		things, err := askDaemon(cmd, method)
 		if err != nil {
 			return err
 		}
-		return write(things, *asJSON, table(columns, row))
+		return writeAnswer(things, *asJSON, tableOf(columns, row))
 	}
 	return cmd
 }
 
-// each does something with everything that is named, and goes on after one that fails.
+// doEach does something with everything that is named, and goes on after one that fails.
 // What is being done is shown to a person who waits; each error names what it is about.
-func each(ctx context.Context, doing string, names []string, do func(*client.Client, context.Context, string) error) error {
+func doEach(ctx context.Context, doing string, names []string, do func(*client.Client, context.Context, string) error) error {
 	return withDaemon(ctx, longTimeout, func(ctx context.Context, c *client.Client) error {
 		var failures []error
 		for _, name := range names {
@@ -109,12 +109,12 @@ func each(ctx context.Context, doing string, names []string, do func(*client.Cli
 // onEach completes a command that does one thing with everything that is named.
 func onEach(cmd *cobra.Command, doing string, do func(*client.Client, context.Context, string) error) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.RunE = func(cmd *cobra.Command, names []string) error { return each(cmd.Context(), doing, names, do) }
+	cmd.RunE = func(cmd *cobra.Command, names []string) error { return doEach(cmd.Context(), doing, names, do) }
 	return cmd
 }
 
-// done is a method of the client whose answer nobody reads.
-func done[T any](method func(*client.Client, context.Context, string) (T, error)) func(*client.Client, context.Context, string) error {
+// dropResult is a method of the client whose answer nobody reads.
+func dropResult[T any](method func(*client.Client, context.Context, string) (T, error)) func(*client.Client, context.Context, string) error {
 	return func(c *client.Client, ctx context.Context, name string) error {
 		_, err := method(c, ctx, name)
 		return err

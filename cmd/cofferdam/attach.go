@@ -48,7 +48,7 @@ exit code.`,
 		Example: "  cofferdam attach run-4f1c07\n  cofferdam attach --from-now sb4f1c07",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(cmd, "name one run or one sandbox; cofferdam list shows them")
+				return usageError(cmd, "name one run or one sandbox; cofferdam list shows them")
 			}
 			return attachTo(cmd.Context(), flags, attachment{name: args[0], fromNow: fromNow})
 		},
@@ -64,16 +64,16 @@ exit code.`,
 func attachTo(ctx context.Context, flags runFlags, a attachment) error {
 	r := newRunner(flags, nil)
 	r.attach = &a
-	exit, err := r.run(ctx)
+	exit, err := r.runCommand(ctx)
 	if flags.json {
 		err = r.tellJSON(ctx, exit, err)
 	}
 	return err
 }
 
-// find finds the sandbox and the command to go back to, if the run is not over.
-func (r *runner) find(ctx context.Context) error {
-	c, err := connect(ctx)
+// findRun finds the sandbox and the command to go back to, if the run is not over.
+func (r *runner) findRun(ctx context.Context) error {
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,9 +82,9 @@ func (r *runner) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id, err := named(boxes, r.attach.name)
+	id, err := findSandboxName(boxes, r.attach.name)
 	if err != nil {
-		return failed(ctx, exitUsage, err)
+		return withExitCode(ctx, exitUsage, err)
 	}
 	if id == "" {
 		r.attach.over = true
@@ -98,9 +98,9 @@ func (r *runner) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.has(box)
+	r.noteSandbox(box)
 	if len(box.Commands) == 0 {
-		return failed(ctx, exitUsage, fault.New(fault.ErrConflict, "no command was started in the sandbox %s; there is nothing to attach to", id))
+		return withExitCode(ctx, exitUsage, fault.New(fault.ErrConflict, "no command was started in the sandbox %s; there is nothing to attach to", id))
 	}
 	command := box.Commands[len(box.Commands)-1]
 	r.command, r.argv, r.attach.terminal = command.ID, command.Argv, command.Terminal
@@ -110,9 +110,9 @@ func (r *runner) find(ctx context.Context) error {
 	return nil
 }
 
-// named finds the sandbox that a run or sandbox is named by; "" if it is none that
+// findSandboxName finds the sandbox that a run or sandbox is named by; "" if it is none that
 // lives. Of several sandboxes of one run it must be said which.
-func named(boxes []api.Sandbox, name string) (string, error) {
+func findSandboxName(boxes []api.Sandbox, name string) (string, error) {
 	var found []string
 	for _, b := range boxes {
 		if b.ID == name {
@@ -138,7 +138,7 @@ func (r *runner) tellOver(ctx context.Context) (*api.Exit, error) {
 		return nil, err
 	}
 	if end.run == "" {
-		return nil, failed(ctx, exitUsage, fault.New(fault.ErrNotFound, "there is no run and no sandbox %q, and none is on record", r.attach.name))
+		return nil, withExitCode(ctx, exitUsage, fault.New(fault.ErrNotFound, "there is no run and no sandbox %q, and none is on record", r.attach.name))
 	}
 	r.box.Run, r.box.ID, r.argv = end.run, end.sandbox, end.argv
 	if end.exit == nil {
@@ -146,10 +146,10 @@ func (r *runner) tellOver(ctx context.Context) (*api.Exit, error) {
 	}
 	r.stderr.Say("the run %s is over: its command ended with %d at %s", end.run, *end.exit, end.at)
 	if !r.flags.json {
-		r.tell(ctx, nil)
+		r.printReport(ctx, nil)
 	}
 	exit := api.Exit{Code: *end.exit}
-	return &exit, r.sayNow(judge(exit))
+	return &exit, r.sayNow(judgeExit(exit))
 }
 
 // ending is how a run ended, as far as it is on record.
@@ -175,7 +175,7 @@ func (r *runner) recordedEnd(ctx context.Context) (ending, error) {
 				return ending{}, fmt.Errorf("read the record of %s: %w", name, err)
 			}
 			if record.Run == name || record.Sandbox == name {
-				end.take(record)
+				end.readRecord(record)
 			}
 		}
 		if end.run != "" {
@@ -185,7 +185,7 @@ func (r *runner) recordedEnd(ctx context.Context) (ending, error) {
 	return ending{}, nil
 }
 
-func (e *ending) take(r audit.Record) {
+func (e *ending) readRecord(r audit.Record) {
 	e.run, e.sandbox = r.Run, r.Sandbox
 	switch {
 	case r.Kind == audit.KindCommand && r.Outcome == audit.Started:
@@ -203,7 +203,7 @@ func completeRunning(cmd *cobra.Command, args []string, word string) ([]string, 
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	found, directive := offer(func(ctx context.Context, c *client.Client) []string {
+	found, directive := completeFound(func(ctx context.Context, c *client.Client) []string {
 		boxes, _ := c.Sandboxes(ctx) // none, if none can be asked
 		slices.SortStableFunc(boxes, func(a, b api.Sandbox) int { return min(len(b.Holds), 1) - min(len(a.Holds), 1) })
 		var runs []string

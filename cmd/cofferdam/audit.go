@@ -47,7 +47,7 @@ keeps next to its lines. The table leaves out the many records of pages and meta
 that were only shown, and of questions to upstreams; --outcome asked,shown lists them.
 
 Outcomes: ` + strings.Join(outcomes(), ", ") + `.
-Kinds: ` + strings.Join(kinds(), ", ") + `.`,
+Kinds: ` + strings.Join(listRecordKinds(), ", ") + `.`,
 		Example: `  cofferdam audit list --run nightly-42
   cofferdam audit list --outcome blocked --outcome withheld
   cofferdam audit list --alarms
@@ -55,10 +55,10 @@ Kinds: ` + strings.Join(kinds(), ", ") + `.`,
   cofferdam audit list --kind package --json | jq -r .package_name`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.check(); err != nil {
+			if err := flags.checkFlags(); err != nil {
 				return err
 			}
-			return flags.list(cmd.Context())
+			return flags.listRecords(cmd.Context())
 		},
 	}
 	set := cmd.Flags()
@@ -71,23 +71,23 @@ Kinds: ` + strings.Join(kinds(), ", ") + `.`,
 	set.BoolVar(&flags.filter.Alarms, "alarms", false, "only alarms, whatever their outcome")
 	set.Uint64Var(&flags.filter.From, "from", 0, "only from this sequence number on")
 	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
-	register(cmd, "run", completeRuns)
-	register(cmd, "sandbox", completeSandboxes)
-	register(cmd, "kind", fixed(kinds()...))
-	register(cmd, "outcome", fixed(outcomes()...))
+	registerCompletion(cmd, "run", completeRuns)
+	registerCompletion(cmd, "sandbox", completeSandboxes)
+	registerCompletion(cmd, "kind", completeWords(listRecordKinds()...))
+	registerCompletion(cmd, "outcome", completeWords(outcomes()...))
 	incomplete(cmd, "from", "user", "token")
 	return cmd
 }
 
-func (f auditFlags) check() error {
+func (f auditFlags) checkFlags() error {
 	for _, o := range f.filter.Outcomes {
 		if !slices.Contains(outcomes(), o) {
 			return fault.Invalid("--outcome %q is not one of %s", o, strings.Join(outcomes(), ", "))
 		}
 	}
 	for _, k := range f.filter.Kinds {
-		if !slices.Contains(kinds(), k) {
-			return fault.Invalid("--kind %q is not one of %s", k, strings.Join(kinds(), ", "))
+		if !slices.Contains(listRecordKinds(), k) {
+			return fault.Invalid("--kind %q is not one of %s", k, strings.Join(listRecordKinds(), ", "))
 		}
 	}
 	return nil
@@ -96,8 +96,8 @@ func (f auditFlags) check() error {
 // sayNoRecord tells an empty table from one that could not be asked for.
 func sayNoRecord() { fmt.Fprintln(os.Stderr, "cofferdam: no record matches") }
 
-func (f auditFlags) list(ctx context.Context) error {
-	c, err := connect(ctx)
+func (f auditFlags) listRecords(ctx context.Context) error {
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,19 +29,19 @@ type copyFlags struct {
 	partial    bool
 }
 
-func (f *copyFlags) register(cmd *cobra.Command) {
+func (f *copyFlags) registerFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.dir, "log", "", "read the log in this directory, or a copy of it, once it is verified, and ask no daemon")
 	set.StringVar(&f.key, "key", "", "with --log: the public key that you trust: a file, or the key itself")
 	set.StringVar(&f.checkpoint, "checkpoint", "", "with --log: a file of log checkpoints that you kept")
 	set.BoolVar(&f.partial, "partial", false, "with --log: go on though records are elsewhere, or no checkpoint covers the last ones")
-	register(cmd, "log", completeDirs)
+	registerCompletion(cmd, "log", completeDirs)
 }
 
 // verification is what the flags say to trust.
 func (f *copyFlags) verification() (options audit.VerifyOptions, err error) {
 	files := auditFiles{key: f.key}
-	if options.Keys, err = files.keys(); err != nil {
+	if options.Keys, err = files.readKeys(); err != nil {
 		return options, err
 	}
 	if f.checkpoint != "" {
@@ -73,7 +73,7 @@ func openLogCopy(ctx context.Context, flags copyFlags) (*logCopy, error) {
 	}
 	log, verdict, err := audit.OpenVerified(ctx, flags.dir, temporary, options)
 	if err == nil {
-		err = flags.judge(verdict)
+		err = flags.judgeVerdict(verdict)
 	}
 	if err != nil {
 		if log != nil {
@@ -91,9 +91,9 @@ func openLogCopy(ctx context.Context, flags copyFlags) (*logCopy, error) {
 	return &logCopy{log, index.New(filepath.Join(temporary, "audit.db"), log, indexing), temporary, verdict}, nil
 }
 
-// judge refuses a log that is not sound, or not whole, and says on the standard error what is
+// judgeVerdict refuses a log that is not sound, or not whole, and says on the standard error what is
 // proved of one that is, and by which key.
-func (f *copyFlags) judge(v audit.Verdict) error {
+func (f *copyFlags) judgeVerdict(v audit.Verdict) error {
 	if !v.Sound {
 		what := "it does not fit its checkpoints"
 		if len(v.Problems) > 0 {
@@ -135,7 +135,7 @@ func (l *logCopy) report(ctx context.Context, name string, asked api.AuditQuesti
 	return httpapi.ViewReport(answer), err
 }
 
-func (l *logCopy) query(ctx context.Context, q api.AuditQuery) iter.Seq2[audit.Record, error] {
+func (l *logCopy) queryRecords(ctx context.Context, q api.AuditQuery) iter.Seq2[audit.Record, error] {
 	return func(yield func(audit.Record, error) bool) {
 		f, err := httpapi.AuditFilter(q)
 		seqs := []uint64{}

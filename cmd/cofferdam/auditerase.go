@@ -29,7 +29,7 @@ copies and backups are yours to see to.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (run == "") == (record == "") {
-				return usage(cmd, "name either a run or a record")
+				return usageError(cmd, "name either a run or a record")
 			}
 			req := api.EraseAudit{Run: run, Reason: reason}
 			if record != "" {
@@ -43,7 +43,7 @@ copies and backups are yours to see to.`,
 			if err != nil {
 				return err
 			}
-			return write(answer, asJSON, func(w io.Writer, answer api.ErasedAudit) error {
+			return writeAnswer(answer, asJSON, func(w io.Writer, answer api.ErasedAudit) error {
 				_, err := fmt.Fprintf(w, "Erased the personal data of %s, and what others of their run share with them.\n", ui.Plural(len(answer.Records), "record", "records"))
 				return err
 			})
@@ -53,7 +53,7 @@ copies and backups are yours to see to.`,
 	cmd.Flags().StringVar(&record, "record", "", "of this record")
 	cmd.Flags().StringVar(&reason, "reason", "", "why; it is recorded, so keep personal data out of it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	register(cmd, "run", completeRuns)
+	registerCompletion(cmd, "run", completeRuns)
 	incomplete(cmd, "record")
 	return cmd
 }

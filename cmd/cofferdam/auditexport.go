@@ -49,15 +49,15 @@ control characters are escaped. JSON lines have every text as it is.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if flags.cursor != "" && flags.out == "" {
-				return usage(cmd, "--cursor needs --out: what a pipe has taken can't be taken back")
+				return usageError(cmd, "--cursor needs --out: what a pipe has taken can't be taken back")
 			}
 			if flags.cursor != "" && cmd.Flags().Changed("from") {
-				return usage(cmd, "--from and --cursor both say where to begin")
+				return usageError(cmd, "--from and --cursor both say where to begin")
 			}
 			if flags.follow && flags.log.dir != "" {
-				return usage(cmd, "--follow asks the daemon; nothing comes to a copy of a log")
+				return usageError(cmd, "--follow asks the daemon; nothing comes to a copy of a log")
 			}
-			return flags.run(cmd.Context())
+			return flags.runExport(cmd.Context())
 		},
 	}
 	set := cmd.Flags()
@@ -66,8 +66,8 @@ control characters are escaped. JSON lines have every text as it is.`,
 	set.StringVar(&flags.out, "out", "", "the file to write (default: standard output)")
 	set.StringVar(&flags.cursor, "cursor", "", "the file that says how far --out is good; made if it is not there")
 	set.Uint64Var(&flags.from, "from", 0, "begin with this record")
-	flags.log.register(cmd)
-	register(cmd, "format", fixed(string(export.JSONL), string(export.CSV)))
+	flags.log.registerFlags(cmd)
+	registerCompletion(cmd, "format", completeWords(string(export.JSONL), string(export.CSV)))
 	incomplete(cmd, "from")
 	return cmd
 }
@@ -81,7 +81,7 @@ type sink interface {
 	Close() error
 }
 
-func (f *exportFlags) run(ctx context.Context) (err error) {
+func (f *exportFlags) runExport(ctx context.Context) (err error) {
 	format, err := export.ParseFormat(f.format)
 	if err != nil {
 		return err
@@ -91,13 +91,13 @@ func (f *exportFlags) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = withClose(err, source.close()) }()
-	out, err := f.open(format)
+	out, err := f.openSink(format)
 	if err != nil {
 		return err
 	}
 	ctx, stop := interrupted(ctx)
 	defer stop()
-	err = f.copy(ctx, source, out)
+	err = f.copyRecords(ctx, source, out)
 	if ctx.Err() != nil {
 		err = nil // it was stopped: an orderly end
 	}
@@ -107,7 +107,7 @@ func (f *exportFlags) run(ctx context.Context) (err error) {
 	return out.Close()
 }
 
-func (f *exportFlags) open(format export.Format) (sink, error) {
+func (f *exportFlags) openSink(format export.Format) (sink, error) {
 	if f.out != "" {
 		return f.openFile(format)
 	}
@@ -141,11 +141,11 @@ func (f *exportFlags) openFile(format export.Format) (sink, error) {
 // mostFailures in a row, without a record between them, end an export.
 const mostFailures = 5
 
-// copy writes records until the log's end, or with follow until ctx ends.
-func (f *exportFlags) copy(ctx context.Context, source auditSource, out sink) error {
+// copyRecords writes records until the log's end, or with follow until ctx ends.
+func (f *exportFlags) copyRecords(ctx context.Context, source auditSource, out sink) error {
 	for failures := 0; ; failures++ {
 		before := out.Next()
-		err := f.pass(ctx, source, out)
+		err := f.copyStream(ctx, source, out)
 		if !f.follow || ctx.Err() != nil || !lostDaemon(err) {
 			return err
 		}
@@ -172,9 +172,9 @@ func lostDaemon(err error) bool {
 	return !ours && (err == nil || client.StatusOf(err) == 0)
 }
 
-// pass is one stream from the source. Records are committed when no other is
+// copyStream is one stream from the source. Records are committed when no other is
 // waiting, and every megabyte.
-func (f *exportFlags) pass(ctx context.Context, source auditSource, out sink) error {
+func (f *exportFlags) copyStream(ctx context.Context, source auditSource, out sink) error {
 	from := max(out.Next(), f.from)
 	if from > 0 && out.Next() > 0 {
 		from-- // the record before is compared: is it the same log?

@@ -17,11 +17,11 @@ type auditFiles struct {
 	json bool
 }
 
-func (f *auditFiles) flags(cmd *cobra.Command) {
+func (f *auditFiles) registerFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.dir, "dir", "", "the log's directory, or a copy of it (default: this installation's)")
 	cmd.Flags().StringVar(&f.key, "key", "", "the public key that you trust: a file, or the key itself")
 	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON")
-	register(cmd, "dir", completeDirs)
+	registerCompletion(cmd, "dir", completeDirs)
 }
 
 // directory is the log's directory.
@@ -36,8 +36,8 @@ func (f *auditFiles) directory() (string, error) {
 	return paths.Audit(), err
 }
 
-// keys are the keys that were given; nil if none was.
-func (f *auditFiles) keys() (*checkpoint.Keyring, error) {
+// readKeys are the keys that were given; nil if none was.
+func (f *auditFiles) readKeys() (*checkpoint.Keyring, error) {
 	if f.key == "" {
 		return nil, nil
 	}

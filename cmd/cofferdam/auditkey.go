@@ -61,7 +61,7 @@ can write the log can change it. With --all, earlier keys come first.`,
 	cmd.Flags().StringVar(&files.dir, "dir", "", "the log's directory, or a copy of it (default: this installation's)")
 	cmd.Flags().BoolVar(&all, "all", false, "the keys before it, too")
 	cmd.Flags().BoolVar(&files.json, "json", false, "write JSON")
-	register(cmd, "dir", completeDirs)
+	registerCompletion(cmd, "dir", completeDirs)
 	return cmd
 }
 
@@ -81,7 +81,7 @@ removed; what it signed can still be verified. The log records who did it.`,
 			if err != nil {
 				return err
 			}
-			return write(answer, asJSON, func(w io.Writer, answer api.RotatedAuditKey) error {
+			return writeAnswer(answer, asJSON, func(w io.Writer, answer api.RotatedAuditKey) error {
 				_, err := fmt.Fprintln(w, answer.PublicKey)
 				return err
 			})

@@ -16,7 +16,7 @@ import (
 // files of a log.
 type auditSource interface {
 	report(ctx context.Context, name string, q api.AuditQuestion) (api.AuditReport, error)
-	query(ctx context.Context, q api.AuditQuery) iter.Seq2[audit.Record, error]
+	queryRecords(ctx context.Context, q api.AuditQuery) iter.Seq2[audit.Record, error]
 	stream(ctx context.Context, from uint64, follow bool) iter.Seq2[audit.Record, error]
 	close() error
 }
@@ -29,7 +29,7 @@ func openAuditSource(ctx context.Context, flags copyFlags) (auditSource, error) 
 	if flags.key != "" || flags.checkpoint != "" || flags.partial {
 		return nil, fault.Invalid("--key, --checkpoint and --partial say how a copy of a log is verified; name it with --log")
 	}
-	c, err := connect(ctx)
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (d daemonLog) report(ctx context.Context, name string, q api.AuditQuestion)
 	return d.client.AuditReport(ctx, name, q)
 }
 
-func (d daemonLog) query(ctx context.Context, q api.AuditQuery) iter.Seq2[audit.Record, error] {
+func (d daemonLog) queryRecords(ctx context.Context, q api.AuditQuery) iter.Seq2[audit.Record, error] {
 	return decoded(d.client.AuditQuery(ctx, q))
 }
 

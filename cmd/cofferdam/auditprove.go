@@ -47,14 +47,14 @@ Personal data are not in it; the record has only their salted hash.`,
 			return writeProof(proof, out, files.json)
 		},
 	}
-	files.flags(cmd)
+	files.registerFlags(cmd)
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write it to this file")
 	return cmd
 }
 
 // checkKey refuses a proof that the given key does not sign, and says by which key it is one.
 func checkKey(files *auditFiles, proof audit.Proof) error {
-	keys, err := files.keys()
+	keys, err := files.readKeys()
 	switch {
 	case err != nil:
 		return err
@@ -119,7 +119,7 @@ if it is not.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if key == "" {
-				return usage(cmd, "a proof is worth what the key is worth: name the public key with --key")
+				return usageError(cmd, "a proof is worth what the key is worth: name the public key with --key")
 			}
 			return checkProof(args[0], key, asJSON)
 		},

@@ -50,7 +50,7 @@ the last one that you saw.`,
 			if cmd.Flags().Changed("exit") {
 				flags.query.Exit = &flags.exit
 			}
-			return flags.run(cmd.Context(), time.Now())
+			return flags.runQuery(cmd.Context(), time.Now())
 		},
 	}
 	set := cmd.Flags()
@@ -64,19 +64,19 @@ the last one that you saw.`,
 	set.IntVar(&flags.exit, "exit", 0, "only commands that ended with this code")
 	set.StringSliceVar(&flags.query.Flags, "marked", nil, "only records that are claimed, guest, unaccounted, brought or alarm; may be repeated")
 	set.IntVar(&flags.query.Limit, "limit", queryLimit, "how many records to show; 0 shows all")
-	flags.log.register(cmd)
+	flags.log.registerFlags(cmd)
 	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
-	register(cmd, "run", completeRuns)
-	register(cmd, "sandbox", completeSandboxes)
-	register(cmd, "kind", fixed(kinds()...))
-	register(cmd, "outcome", fixed(outcomes()...))
-	register(cmd, "ecosystem", fixed(ecosystemNames()...))
-	register(cmd, "marked", fixed("claimed", "guest", "unaccounted", "brought", "alarm"))
+	registerCompletion(cmd, "run", completeRuns)
+	registerCompletion(cmd, "sandbox", completeSandboxes)
+	registerCompletion(cmd, "kind", completeWords(listRecordKinds()...))
+	registerCompletion(cmd, "outcome", completeWords(outcomes()...))
+	registerCompletion(cmd, "ecosystem", completeWords(ecosystemNames()...))
+	registerCompletion(cmd, "marked", completeWords("claimed", "guest", "unaccounted", "brought", "alarm"))
 	incomplete(cmd, "text", "since", "until", "after", "exit", "limit", "package", "version", "sha256", "rule", "source", "host")
 	return cmd
 }
 
-func (f *queryFlags) run(ctx context.Context, now time.Time) (err error) {
+func (f *queryFlags) runQuery(ctx context.Context, now time.Time) (err error) {
 	q := f.query
 	q.Where = map[string][]string{}
 	for name, values := range f.where {
@@ -84,10 +84,10 @@ func (f *queryFlags) run(ctx context.Context, now time.Time) (err error) {
 			q.Where[name] = *values
 		}
 	}
-	if q.Since, err = when("since", f.since, now); err != nil {
+	if q.Since, err = parseTime("since", f.since, now); err != nil {
 		return err
 	}
-	if q.Until, err = when("until", f.until, now); err != nil {
+	if q.Until, err = parseTime("until", f.until, now); err != nil {
 		return err
 	}
 	q.From = uint64(max(0, f.after+1))
@@ -100,11 +100,11 @@ func (f *queryFlags) run(ctx context.Context, now time.Time) (err error) {
 		return err
 	}
 	defer func() { err = withClose(err, source.close()) }()
-	return f.list(source.query(ctx, q), limit)
+	return f.listRecords(source.queryRecords(ctx, q), limit)
 }
 
-// list shows at most limit records, and says whether there are more.
-func (f *queryFlags) list(records iter.Seq2[audit.Record, error], limit int) error {
+// listRecords shows at most limit records, and says whether there are more.
+func (f *queryFlags) listRecords(records iter.Seq2[audit.Record, error], limit int) error {
 	rows, last, n := [][]string{{"RECORD", "TIME", "RUN", "OUTCOME", "WHAT", "WHY"}}, uint64(0), 0
 	for r, err := range records {
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 func outcomes() []string { return texts(audit.Outcomes()...) }
 
-func kinds() []string { return texts(audit.Kinds()...) }
+func listRecordKinds() []string { return texts(audit.Kinds()...) }
 
 func recordRow(r audit.Record) []string {
 	return []string{r.Time.Local().Format(time.DateTime), r.Run, string(r.Outcome), recordWhat(r), recordWhy(r)}
@@ -95,7 +95,7 @@ func recordWhy(r audit.Record) string {
 	if r.Exit != nil {
 		parts = append(parts, "exit "+strconv.Itoa(*r.Exit))
 	}
-	if t := times(r.Count); t != "" {
+	if t := countTimes(r.Count); t != "" {
 		parts = append(parts, t)
 	}
 	return strings.TrimSuffix(strings.Join(parts, " "), ";")
@@ -109,8 +109,8 @@ func withClose(err, closing error) error {
 	return closing
 }
 
-// when reads a time: so long ago, a date, or a time of RFC 3339; "" is none.
-func when(flag, text string, now time.Time) (time.Time, error) {
+// parseTime reads a time: so long ago, a date, or a time of RFC 3339; "" is none.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -131,7 +131,7 @@ func when(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fault.Invalid("--%s %q is not a time; write 7d, 12h, 2026-11-01 or 2026-11-01T08:00:00Z", flag, text)
 }
 
-func times(n int) string {
+func countTimes(n int) string {
 	if n < 2 {
 		return ""
 	}

@@ -66,18 +66,18 @@ be judged (except for busy-runs, where a policy without a history is normal).`,
   cofferdam audit report run nightly-42
   cofferdam audit report unaccounted --log copy/audit --csv`,
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: fixed(names...),
+		ValidArgsFunction: completeWords(names...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				if args[0] != "run" || flags.question.Run != "" {
-					return usage(cmd, "only the report run is followed by a run, and once")
+					return usageError(cmd, "only the report run is followed by a run, and once")
 				}
 				flags.question.Run = args[1]
 			}
 			if flags.json && flags.csv {
-				return usage(cmd, "--json and --csv are two forms; choose one")
+				return usageError(cmd, "--json and --csv are two forms; choose one")
 			}
-			return flags.run(cmd.Context(), args[0], time.Now())
+			return flags.runReport(cmd.Context(), args[0], time.Now())
 		},
 	}
 	set := cmd.Flags()
@@ -90,21 +90,21 @@ be judged (except for busy-runs, where a policy without a history is normal).`,
 	set.StringArrayVar(&flags.locks, "lockfile", nil, "compare with this lockfile, not with the runs' own; may be repeated")
 	set.IntVar(&flags.question.MinRuns, "min-runs", 0, "busy-runs: how many other runs a policy needs (default 10)")
 	set.IntVar(&flags.question.Limit, "limit", reportLimit, "how many rows to show; 0 shows all")
-	flags.log.register(cmd)
+	flags.log.registerFlags(cmd)
 	set.BoolVar(&flags.json, "json", false, "write JSON; of a run, with all its records")
 	set.BoolVar(&flags.csv, "csv", false, "write the table as CSV; of a run, all its records")
 	set.BoolVar(&flags.failIfAny, "fail-if-any", false, "exit with 1 if something was found")
-	register(cmd, "run", completeRuns)
+	registerCompletion(cmd, "run", completeRuns)
 	incomplete(cmd, "since", "until", "policy", "user", "token", "min-runs", "limit")
 	return cmd
 }
 
-func (f *reportFlags) run(ctx context.Context, name string, now time.Time) (err error) {
+func (f *reportFlags) runReport(ctx context.Context, name string, now time.Time) (err error) {
 	q := f.question
-	if q.Since, err = when("since", f.since, now); err != nil {
+	if q.Since, err = parseTime("since", f.since, now); err != nil {
 		return err
 	}
-	if q.Until, err = when("until", f.until, now); err != nil {
+	if q.Until, err = parseTime("until", f.until, now); err != nil {
 		return err
 	}
 	for _, path := range f.locks {
@@ -127,7 +127,7 @@ func (f *reportFlags) run(ctx context.Context, name string, now time.Time) (err 
 	if err != nil {
 		return err
 	}
-	if err := f.write(os.Stdout, answer); err != nil {
+	if err := f.writeReport(os.Stdout, answer); err != nil {
 		return err
 	}
 	if f.failIfAny && (answer.Found > 0 || answer.Unjudged > 0 && name != "busy-runs") {
@@ -136,7 +136,7 @@ func (f *reportFlags) run(ctx context.Context, name string, now time.Time) (err 
 	return nil
 }
 
-func (f *reportFlags) write(w io.Writer, r api.AuditReport) error {
+func (f *reportFlags) writeReport(w io.Writer, r api.AuditReport) error {
 	switch {
 	case f.json:
 		return ui.WriteJSON(w, r)
@@ -198,7 +198,7 @@ func titled(title string) string {
 func tableRows(t api.AuditTable, named func(string) string) [][]string {
 	var head, columns []string
 	for _, c := range t.Columns {
-		if named("a") == "a" || used(t, c) {
+		if named("a") == "a" || hasColumn(t, c) {
 			columns, head = append(columns, c), append(head, named(c))
 		}
 	}
@@ -213,7 +213,7 @@ func tableRows(t api.AuditTable, named func(string) string) [][]string {
 	return rows
 }
 
-func used(t api.AuditTable, column string) bool {
+func hasColumn(t api.AuditTable, column string) bool {
 	for _, row := range t.Rows {
 		if row[column] != "" {
 			return true

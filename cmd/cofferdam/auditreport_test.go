@@ -41,12 +41,12 @@ func TestWhen(t *testing.T) {
 		"": {}, "7d": now.AddDate(0, 0, -7), "12h": now.Add(-12 * time.Hour), "90m": now.Add(-90 * time.Minute),
 		"2026-11-01": time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), "2026-11-01T08:00:00Z": time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC),
 	} {
-		if got, err := when("since", text, now); err != nil || !got.Equal(want) {
+		if got, err := parseTime("since", text, now); err != nil || !got.Equal(want) {
 			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"yesterday", "-7d", "7", "-12h", "2026-13-01", "d"} {
-		if got, err := when("since", text, now); err == nil {
+		if got, err := parseTime("since", text, now); err == nil {
 			t.Errorf("%q is taken for %v", text, got)
 		}
 	}
@@ -70,7 +70,7 @@ func TestReportsAreSafeToShow(t *testing.T) {
 	}
 	for name, f := range map[string]reportFlags{"text": {}, "csv": {csv: true}, "json": {json: true}} {
 		var out bytes.Buffer
-		if err := f.write(&out, answer); err != nil {
+		if err := f.writeReport(&out, answer); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "p-default") || strings.Contains(out.String(), "p-allowlist") {

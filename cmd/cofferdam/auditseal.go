@@ -42,7 +42,7 @@ A date is like 2026-11-01, 2026-11-01T12:00:00Z, or 90d for so many days ago.`,
 				if err != nil {
 					return err
 				}
-				return write(answer, asJSON, writeSealed)
+				return writeAnswer(answer, asJSON, writeSealed)
 			})
 		},
 	}
@@ -78,7 +78,7 @@ func writeSealed(w io.Writer, answer api.SealedAudit) error {
 		_, err := fmt.Fprintln(w, "Nothing was sealed: no closed segment has only older records.")
 		return err
 	}
-	return table([]string{"FILE", "RECORDS", "FROM", "TO", "MB BEFORE", "MB NOW"}, func(s api.SealedSegment) []string {
+	return tableOf([]string{"FILE", "RECORDS", "FROM", "TO", "MB BEFORE", "MB NOW"}, func(s api.SealedSegment) []string {
 		return []string{
 			s.File, strconv.FormatUint(s.Records, 10), strconv.FormatUint(s.First, 10), strconv.FormatUint(s.First+s.Records-1, 10),
 			megabytes(s.BytesBefore), megabytes(s.BytesAfter),

@@ -62,7 +62,7 @@ func runSelftest(ctx context.Context, o selftest.Options, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if err := write(report, asJSON, writeSelftest); err != nil {
+	if err := writeAnswer(report, asJSON, writeSelftest); err != nil {
 		return err
 	}
 	if !report.Sound {

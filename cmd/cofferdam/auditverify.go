@@ -36,7 +36,7 @@ record is named), 2 for bad input.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return verifyLog(cmd.Context(), files, kept) },
 	}
-	files.flags(cmd)
+	files.registerFlags(cmd)
 	cmd.Flags().StringVar(&kept, "checkpoint", "", "a file of log checkpoints that you kept")
 	return cmd
 }
@@ -47,7 +47,7 @@ func verifyLog(ctx context.Context, files auditFiles, kept string) error {
 		return err
 	}
 	var options audit.VerifyOptions
-	if options.Keys, err = files.keys(); err != nil {
+	if options.Keys, err = files.readKeys(); err != nil {
 		return err
 	}
 	if kept != "" {
@@ -62,7 +62,7 @@ func verifyLog(ctx context.Context, files auditFiles, kept string) error {
 	if err != nil {
 		return err
 	}
-	err = write(verdict, files.json, func(w io.Writer, v audit.Verdict) error {
+	err = writeAnswer(verdict, files.json, func(w io.Writer, v audit.Verdict) error {
 		_, err := io.WriteString(w, verdictText(v, time.Now()))
 		return err
 	})

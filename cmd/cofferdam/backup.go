@@ -72,7 +72,7 @@ docs/operations.md says how to restore it, on another path or machine.`,
 			}
 			ctx, stop := interrupted(cmd.Context()) // nothing must be left of what it began
 			defer stop()
-			err := flags.run(ctx, cmd, args[0])
+			err := flags.runBackup(ctx, cmd, args[0])
 			if err != nil && ctx.Err() != nil {
 				return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the backup was given up, and no archive is there")}
 			}
@@ -82,11 +82,11 @@ docs/operations.md says how to restore it, on another path or machine.`,
 	set := cmd.Flags()
 	set.StringSliceVar(&flags.without, "without", nil, "leave this out, too: "+strings.Join(backup.Parts(), ", "))
 	set.BoolVar(&flags.json, "json", false, "write JSON about the archive")
-	register(cmd, "without", fixed(backup.Parts()...))
+	registerCompletion(cmd, "without", completeWords(backup.Parts()...))
 	return cmd
 }
 
-func (f backupFlags) run(ctx context.Context, cmd *cobra.Command, to string) error {
+func (f backupFlags) runBackup(ctx context.Context, cmd *cobra.Command, to string) error {
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (f backupFlags) run(ctx context.Context, cmd *cobra.Command, to string) err
 			return err
 		}
 		line.Clear()
-		return madeOf("-", report).lacks(os.Stderr)
+		return madeOf("-", report).printLeftOut(os.Stderr)
 	}
 	at, err := backupPlace(to, paths, time.Now())
 	if err != nil {
@@ -116,7 +116,7 @@ func (f backupFlags) run(ctx context.Context, cmd *cobra.Command, to string) err
 		return unwrittenBackup(err, at.Name)
 	}
 	line.Clear()
-	return madeOf(at.Name, report).tell(f.json)
+	return madeOf(at.Name, report).printBackup(f.json)
 }
 
 func madeOf(name string, r backup.Report) backupMade {
@@ -127,9 +127,9 @@ func madeOf(name string, r backup.Report) backupMade {
 func (f backupFlags) stream(cmd *cobra.Command, write func(io.Writer) error) error {
 	switch {
 	case f.json:
-		return usage(cmd, "--json says what is in a file, and the archive is the output here")
+		return usageError(cmd, "--json says what is in a file, and the archive is the output here")
 	case ui.Width(os.Stdout) > 0:
-		return usage(cmd, "an archive is not for a terminal; name a file, or pass it on with |")
+		return usageError(cmd, "an archive is not for a terminal; name a file, or pass it on with |")
 	}
 	return unwrittenBackup(write(os.Stdout), "the standard output")
 }
@@ -199,18 +199,18 @@ func orNone(names []string) []string {
 	return names
 }
 
-// tell says what was made.
-func (b backupMade) tell(asJSON bool) error {
-	return write(b, asJSON, func(w io.Writer, m backupMade) error {
+// printBackup says what was made.
+func (b backupMade) printBackup(asJSON bool) error {
+	return writeAnswer(b, asJSON, func(w io.Writer, m backupMade) error {
 		_, err := fmt.Fprintf(w, "%s: %s, %s; with %s and %s.\nIt has private keys: keep it where only you can read it.\n",
 			ui.PrintableName(m.File), ui.Size(m.Bytes), ui.Plural(m.Files, "file", "files"),
 			ui.Plural(len(m.Templates), "template", "templates"), ui.Plural(len(m.Snapshots), "snapshot", "snapshots"))
-		return errors.Join(err, m.lacks(w))
+		return errors.Join(err, m.printLeftOut(w))
 	})
 }
 
-// lacks says what is not in the archive.
-func (b backupMade) lacks(w io.Writer) error {
+// printLeftOut says what is not in the archive.
+func (b backupMade) printLeftOut(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "Left out: %s\n", strings.Join(b.LeftOut, ", "))
 	for _, home := range b.NotWhole {
 		_, more := fmt.Fprintf(w, "Not whole: %s\n", ui.PrintableName(home))

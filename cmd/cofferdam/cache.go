@@ -88,11 +88,11 @@ kept for you to look at; only --quarantined removes them.`,
 			before := time.Now()
 			switch {
 			case all && cmd.Flags().Changed("older-than"):
-				return usage(cmd, "--all is whatever its age; leave --older-than out")
+				return usageError(cmd, "--all is whatever its age; leave --older-than out")
 			case !all:
 				age, err := parseAge(older)
 				if err != nil {
-					return usage(cmd, "--older-than %s", err)
+					return usageError(cmd, "--older-than %s", err)
 				}
 				before = before.Add(-age)
 			}
@@ -108,7 +108,7 @@ kept for you to look at; only --quarantined removes them.`,
 	set.BoolVar(&all, "all", false, "whatever its age, and what builds of templates keep")
 	set.BoolVar(&quarantined, "quarantined", false, "files that are not what their digest says, too")
 	set.BoolVar(&asJSON, "json", false, "write JSON")
-	register(cmd, "older-than", fixed("1d", "7d", "30d"))
+	registerCompletion(cmd, "older-than", completeWords("1d", "7d", "30d"))
 	return cmd
 }
 
@@ -156,7 +156,7 @@ func cacheParts(found []cache.Part) []cachePart {
 }
 
 func tellCache(parts []cachePart, asJSON bool) error {
-	return write(parts, asJSON, table([]string{"PART", "FILES", "SIZE", "OLDEST", "PRUNED"}, func(p cachePart) []string {
+	return writeAnswer(parts, asJSON, tableOf([]string{"PART", "FILES", "SIZE", "OLDEST", "PRUNED"}, func(p cachePart) []string {
 		pruned := "by prune"
 		switch {
 		case p.Kept:

@@ -60,13 +60,13 @@ It exits with 0, with 1 if the code failed, 2 for bad input, 124 if its time was
   cofferdam call --json --timeout 2s --memory 16 -e 'let s = 0; for (let i = 0; i < 1e6; i++) s += i; s'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			code, err := flags.source(cmd, args)
+			code, err := flags.readSource(cmd, args)
 			if err != nil {
 				return err
 			}
-			return flags.make(cmd.Context(), code)
+			return flags.makeCall(cmd.Context(), code)
 		},
-		ValidArgsFunction: first(files("js", "mjs")),
+		ValidArgsFunction: completeFirst(completeFiles("js", "mjs")),
 	}
 	set := cmd.Flags()
 	set.StringVarP(&flags.code, "eval", "e", "", "the code itself, in the place of a file")
@@ -78,24 +78,24 @@ It exits with 0, with 1 if the code failed, 2 for bad input, 124 if its time was
 	spanVar(set, &flags.timeout, "timeout", "for how long it may compute, such as 500ms or 30s (default: the policy's, or 10s)")
 	set.Int64Var(&flags.memory, "memory", 0, "how many MiB it may have (default: the policy's, or 64)")
 	set.BoolVar(&flags.json, "json", false, "write all of the answer as JSON")
-	once(set, "policy", "named-policy", "run-id")
-	register(cmd, "language", fixed("javascript"))
-	register(cmd, "policy", completePolicyFile)
-	register(cmd, "named-policy", completePolicies)
+	refuseRepeated(set, "policy", "named-policy", "run-id")
+	registerCompletion(cmd, "language", completeWords("javascript"))
+	registerCompletion(cmd, "policy", completePolicyFile)
+	registerCompletion(cmd, "named-policy", completePolicies)
 	incomplete(cmd, "eval", "run-id", "task", "timeout", "memory")
 	return cmd
 }
 
-// source is the code, from where the command line says.
-func (f callFlags) source(cmd *cobra.Command, args []string) (string, error) {
+// readSource is the code, from where the command line says.
+func (f callFlags) readSource(cmd *cobra.Command, args []string) (string, error) {
 	inline := cmd.Flags().Changed("eval")
 	switch {
 	case inline && len(args) > 0 || !inline && len(args) == 0:
-		return "", usage(cmd, "give the code once: with -e, as a file, or as - on stdin")
+		return "", usageError(cmd, "give the code once: with -e, as a file, or as - on stdin")
 	case f.policy != "" && f.named != "":
-		return "", usage(cmd, "--policy and --named-policy both name a policy; give one")
+		return "", usageError(cmd, "--policy and --named-policy both name a policy; give one")
 	case f.timeout < 0 || f.memory < 0:
-		return "", usage(cmd, "--timeout and --memory must be above 0")
+		return "", usageError(cmd, "--timeout and --memory must be above 0")
 	}
 	code := []byte(f.code)
 	var err error
@@ -122,8 +122,8 @@ func (f callFlags) source(cmd *cobra.Command, args []string) (string, error) {
 	return string(code), nil
 }
 
-// make has the call made, and tells what became of it.
-func (f callFlags) make(ctx context.Context, code string) error {
+// makeCall has the call made, and tells what became of it.
+func (f callFlags) makeCall(ctx context.Context, code string) error {
 	asked := api.Call{
 		Run: f.run, Task: f.task, Language: f.language, Code: code, Policy: api.Policy{Name: f.named},
 		TimeoutMS: wholeMilliseconds(f.timeout), MemoryMB: f.memory,
@@ -136,14 +136,14 @@ func (f callFlags) make(ctx context.Context, code string) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	c, err := connect(ctx)
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return &exitError{code: exitOurs, err: err}
 	}
 	result, err := client.Call(ctx, c, asked)
 	switch status := client.StatusOf(err); {
 	case err == nil:
-		return f.tell(result)
+		return f.printResult(result)
 	case status == http.StatusForbidden:
 		return &exitError{code: exitRefused, err: err}
 	case status >= http.StatusBadRequest && status < http.StatusInternalServerError:
@@ -152,13 +152,13 @@ func (f callFlags) make(ctx context.Context, code string) error {
 	return &exitError{code: exitOurs, err: err}
 }
 
-// tell writes what the code wrote and came to, and has this program end as it did.
-func (f callFlags) tell(r api.CallResult) error {
+// printResult writes what the code wrote and came to, and has this program end as it did.
+func (f callFlags) printResult(r api.CallResult) error {
 	if f.json {
 		if err := ui.WriteJSON(os.Stdout, r); err != nil {
 			return err
 		}
-		return f.judge(r, true)
+		return f.judgeResult(r, true)
 	}
 	stdout, stderr := r.Stdout, r.Stderr
 	if ui.IsTerminal(os.Stdout) {
@@ -178,11 +178,11 @@ func (f callFlags) tell(r api.CallResult) error {
 	if r.Truncated {
 		fmt.Fprintln(os.Stderr, "cofferdam: the code wrote more than it may; the rest is gone")
 	}
-	return f.judge(r, false)
+	return f.judgeResult(r, false)
 }
 
-// judge is how a call ended, as an error.
-func (callFlags) judge(r api.CallResult, told bool) error {
+// judgeResult is how a call ended, as an error.
+func (callFlags) judgeResult(r api.CallResult, told bool) error {
 	if r.Failure == nil {
 		return nil
 	}

@@ -38,11 +38,11 @@ has expired.`,
 		Example: "  cofferdam clock show\n  cofferdam clock show --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			now, err := ask(cmd, (*client.Client).Clock)
+			now, err := askDaemon(cmd, (*client.Client).Clock)
 			if err != nil {
 				return err
 			}
-			return write(now, asJSON, writeClock)
+			return writeAnswer(now, asJSON, writeClock)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
@@ -71,7 +71,7 @@ itself.`,
 			if agreed, err := agreesToClock(cmd, seen); err != nil || !agreed {
 				return err
 			}
-			before, err := ask(cmd, (*client.Client).AcceptClock)
+			before, err := askDaemon(cmd, (*client.Client).AcceptClock)
 			switch {
 			case err != nil:
 				return err
@@ -90,7 +90,7 @@ itself.`,
 
 // agreesToClock tells whether somebody has seen what the host's clock says now. One that has not jumped needs nobody.
 func agreesToClock(cmd *cobra.Command, seen string) (bool, error) {
-	now, err := ask(cmd, (*client.Client).Clock)
+	now, err := askDaemon(cmd, (*client.Client).Clock)
 	if err != nil || !now.Jumped {
 		return err == nil, err
 	}

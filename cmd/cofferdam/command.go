@@ -27,13 +27,13 @@ const (
 	longTimeout  = 5 * time.Minute
 )
 
-// usage is bad input on the command line itself.
-func usage(cmd *cobra.Command, format string, args ...any) error {
+// usageError is bad input on the command line itself.
+func usageError(cmd *cobra.Command, format string, args ...any) error {
 	return fault.Invalid("%s (see %s --help)", fmt.Sprintf(format, args...), cmd.CommandPath())
 }
 
-// quick bounds what should be quick.
-func quick(ctx context.Context) (context.Context, context.CancelFunc) {
+// withQuickTimeout bounds what should be quick.
+func withQuickTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, quickTimeout)
 }
 
@@ -52,9 +52,9 @@ func interrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 // completion is cobra's signature of one.
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// register can fail only for a flag that is not there or has one already, and
+// registerCompletion can fail only for a flag that is not there or has one already, and
 // then every test of this package fails.
-func register(cmd *cobra.Command, flag string, f completion) {
+func registerCompletion(cmd *cobra.Command, flag string, f completion) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(err)
 	}
@@ -63,22 +63,22 @@ func register(cmd *cobra.Command, flag string, f completion) {
 // incomplete says of flags that nothing can be offered for them, not even files.
 func incomplete(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
-		register(cmd, flag, cobra.NoFileCompletions)
+		registerCompletion(cmd, flag, cobra.NoFileCompletions)
 	}
 }
 
-// fixed is a completion of words that are known.
-func fixed(words ...string) completion {
+// completeWords is a completion of words that are known.
+func completeWords(words ...string) completion {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// files is a completion of files with these extensions.
-func files(extensions ...string) completion {
+// completeFiles is a completion of files with these extensions.
+func completeFiles(extensions ...string) completion {
 	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
 }
 
-// first completes the first argument only.
-func first(f completion) completion {
+// completeFirst completes the first argument only.
+func completeFirst(f completion) completion {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

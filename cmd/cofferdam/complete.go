@@ -25,9 +25,9 @@ const (
 	completionRuns    = 30
 )
 
-// offer makes a completion of what find finds; of a word with an explanation, a tab is
+// completeFound makes a completion of what find finds; of a word with an explanation, a tab is
 // between them. It finds nothing where no daemon answers.
-func offer(find func(context.Context, *client.Client) []string) completion {
+func completeFound(find func(context.Context, *client.Client) []string) completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		c, err := remoteOf(cmd).client()
 		if err != nil {
@@ -52,7 +52,7 @@ func offer(find func(context.Context, *client.Client) []string) completion {
 
 // offerEach is offer of a word, or none, for each thing that a method of the client returns.
 func offerEach[T any](method func(*client.Client, context.Context) ([]T, error), word func(T) string) completion {
-	return offer(func(ctx context.Context, c *client.Client) []string {
+	return completeFound(func(ctx context.Context, c *client.Client) []string {
 		var found []string
 		things, _ := method(c, ctx) // none, if none can be asked
 		for _, t := range things {
@@ -82,7 +82,7 @@ func completeTemplates(cmd *cobra.Command, args []string, word string) ([]string
 }
 
 func completeSnapshots(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	return offer(func(ctx context.Context, c *client.Client) []string {
+	return completeFound(func(ctx context.Context, c *client.Client) []string {
 		var found []string
 		snapshots, _ := c.Snapshots(ctx) // none, if none can be asked
 		for _, s := range snapshots {
@@ -98,7 +98,7 @@ func completeSnapshots(cmd *cobra.Command, args []string, word string) ([]string
 
 // completeRuns offers the newest runs first.
 func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	found, directive := offer(func(ctx context.Context, c *client.Client) []string {
+	found, directive := completeFound(func(ctx context.Context, c *client.Client) []string {
 		var runs []string
 		filter := client.RecordFilter{Kinds: []string{string(audit.KindSandbox)}, Outcomes: []string{string(audit.Started)}}
 		for line, err := range c.Records(ctx, filter) {
@@ -121,7 +121,7 @@ func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 }
 
 func completePolicyFile(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	return files("yaml", "yml")(cmd, args, word)
+	return completeFiles("yaml", "yml")(cmd, args, word)
 }
 
 func ecosystemNames() []string { return texts(pkgref.Ecosystems()...) }

@@ -51,12 +51,12 @@ is executed. Links on this machine are not followed into a sandbox.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			return c.run(ctx, args[0], args[1])
+			return c.runCopy(ctx, args[0], args[1])
 		},
 		ValidArgsFunction: completeCopy,
 	}
 	cmd.Flags().StringVarP(&c.user, "user", "u", "", "user inside whose rights count: root, the sandbox's own, or a user's number")
-	register(cmd, "user", fixed("root"))
+	registerCompletion(cmd, "user", completeWords("root"))
 	cmd.Flags().Int64Var(&c.limit, "max-bytes", copyMost, "copy no more than so many bytes out of a sandbox")
 	incomplete(cmd, "max-bytes")
 	return cmd
@@ -73,26 +73,26 @@ type copying struct {
 	failed int
 }
 
-// place is an end of a copy.
-type place struct {
+// copyEnd is an end of a copy.
+type copyEnd struct {
 	box  string // "": this machine
 	path string
 }
 
 var sandboxName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-func placeOf(text string) place {
+func placeOf(text string) copyEnd {
 	box, inside, found := strings.Cut(text, ":")
 	if !found || !sandboxName.MatchString(box) {
-		return place{path: text}
+		return copyEnd{path: text}
 	}
 	if inside == "" {
 		inside = "~/"
 	}
-	return place{box: box, path: inside}
+	return copyEnd{box: box, path: inside}
 }
 
-func (c *copying) run(ctx context.Context, source, target string) error {
+func (c *copying) runCopy(ctx context.Context, source, target string) error {
 	from, to := placeOf(source), placeOf(target)
 	switch {
 	case from.box != "" && to.box != "":
@@ -103,7 +103,7 @@ func (c *copying) run(ctx context.Context, source, target string) error {
 		return fault.Invalid("--max-bytes is %d; it must be above 0", c.limit)
 	}
 	var err error
-	if c.client, err = connect(ctx); err != nil {
+	if c.client, err = connectDaemon(ctx); err != nil {
 		return err
 	}
 	if from.box != "" {
@@ -125,10 +125,12 @@ func (c *copying) run(ctx context.Context, source, target string) error {
 	return nil
 }
 
-func (c *copying) file(inside string) client.File { return client.File{Path: inside, User: c.user} }
+func (c *copying) insideFile(inside string) client.File {
+	return client.File{Path: inside, User: c.user}
+}
 
-// note keeps a line for the end, not too many of them.
-func (c *copying) note(format string, args ...any) {
+// addNote keeps a line for the end, not too many of them.
+func (c *copying) addNote(format string, args ...any) {
 	const most = 20
 	switch {
 	case len(c.notes) < most:
@@ -138,16 +140,16 @@ func (c *copying) note(format string, args ...any) {
 	}
 }
 
-// fail is note for what was to be copied and was not.
-func (c *copying) fail(format string, args ...any) {
+// addFailure is note for what was to be copied and was not.
+func (c *copying) addFailure(format string, args ...any) {
 	c.failed++
-	c.note(format, args...)
+	c.addNote(format, args...)
 }
 
 // dirInside reports whether a path of the sandbox is a directory, or a link to one: what is written to
 // the path goes through the link, too.
 func (c *copying) dirInside(ctx context.Context, inside string) (bool, error) {
-	info, err := c.client.StatFile(ctx, c.box, c.file(inside))
+	info, err := c.client.StatFile(ctx, c.box, c.insideFile(inside))
 	if client.StatusOf(err) == http.StatusNotFound {
 		if _, gone := c.client.Sandbox(ctx, c.box); gone != nil {
 			return false, gone // it is the sandbox that there is not
@@ -155,7 +157,7 @@ func (c *copying) dirInside(ctx context.Context, inside string) (bool, error) {
 		return false, nil
 	}
 	if err == nil && info.Kind == "symlink" {
-		for _, err := range c.client.ListFiles(ctx, c.box, c.file(inside), 1) {
+		for _, err := range c.client.ListFiles(ctx, c.box, c.insideFile(inside), 1) {
 			return err == nil, nil // only directories have a list; else writing says what is wrong
 		}
 		return true, nil
@@ -163,8 +165,8 @@ func (c *copying) dirInside(ctx context.Context, inside string) (bool, error) {
 	return info.Kind == "dir", err
 }
 
-// below joins a path inside with a name.
-func below(dir, name string) string {
+// joinInside joins a path inside with a name.
+func joinInside(dir, name string) string {
 	if dir == "~" || strings.HasPrefix(dir, "~/") {
 		return "~/" + path.Join(strings.TrimPrefix(strings.TrimPrefix(dir, "~"), "/"), name)
 	}

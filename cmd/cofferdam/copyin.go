@@ -27,7 +27,7 @@ func (c *copying) send(ctx context.Context, source, target string) error {
 		if strings.HasSuffix(target, "/") {
 			return fault.Invalid("stdin has no name; give the file's whole path inside")
 		}
-		_, err := c.client.WriteFile(ctx, c.box, c.file(target), os.Stdin)
+		_, err := c.client.WriteFile(ctx, c.box, c.insideFile(target), os.Stdin)
 		return err
 	}
 	from, err := openNamed(source)
@@ -49,7 +49,7 @@ func (c *copying) send(ctx context.Context, source, target string) error {
 		if err != nil {
 			return err
 		}
-		target = below(target, name)
+		target = joinInside(target, name)
 	}
 	if from.ID.Type == hostpath.Dir {
 		return c.sendTree(ctx, from, source, target)
@@ -84,7 +84,7 @@ func (c *copying) sendFile(ctx context.Context, file *os.File, target string) er
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", file.Name(), err)
 	}
-	to := c.file(target)
+	to := c.insideFile(target)
 	to.Mode = uint32(info.Mode().Perm())
 	_, err = c.client.WriteFile(ctx, c.box, to, file)
 	return err
@@ -103,27 +103,27 @@ func (c *copying) sendTree(ctx context.Context, from *hostpath.Path, source, tar
 		shown := ui.PrintableName(path.Join(source, name))
 		switch {
 		case err != nil:
-			c.fail("%s %s", shown, because(err))
+			c.addFailure("%s %s", shown, because(err))
 			return nil
 		case strings.ContainsRune(name, utf8.RuneError): // or bytes that are no UTF-8
-			c.fail("left out: the name of %s has U+FFFD, or bytes that are no UTF-8, and can't be asked for inside; pack it", shown)
+			c.addFailure("left out: the name of %s has U+FFFD, or bytes that are no UTF-8, and can't be asked for inside; pack it", shown)
 			return skipped(entry)
 		case entry.IsDir():
 			return c.sendDir(ctx, root, name, target)
 		case entry.Type()&fs.ModeSymlink != 0:
-			c.note("left out: %s is a link", shown)
+			c.addNote("left out: %s is a link", shown)
 			return nil
 		case !entry.Type().IsRegular():
-			c.note("left out: %s is no regular file", shown)
+			c.addNote("left out: %s is no regular file", shown)
 			return nil
 		}
 		file, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err != nil {
-			c.fail("%s %s", shown, because(err))
+			c.addFailure("%s %s", shown, because(err))
 			return nil
 		}
 		sent++
-		return c.sendFile(ctx, file, below(target, name))
+		return c.sendFile(ctx, file, joinInside(target, name))
 	})
 	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
 		return fault.Invalid("the source %s %s; copy it in parts", source, bound.Has)
@@ -141,7 +141,7 @@ func skipped(entry fs.DirEntry) error {
 
 // sendDir makes a directory; one that is there is fine.
 func (c *copying) sendDir(ctx context.Context, root *os.Root, name, target string) error {
-	to := c.file(below(target, name))
+	to := c.insideFile(joinInside(target, name))
 	if info, err := root.Stat(name); err == nil {
 		to.Mode = uint32(info.Mode().Perm())
 	}

@@ -22,7 +22,7 @@ func (c *copying) pointOut(ctx context.Context, dir string, names, dirs []string
 	look := lookInto(ctx, dir, slices.Concat(names, dirs))
 	found := map[autorun.Level][]string{}
 	for _, name := range names {
-		level := look.level(name)
+		level := look.levelOf(name)
 		// Tools run the one when they are asked to, and the other unasked: both are looked at before.
 		if level == autorun.Used {
 			level = autorun.Started
@@ -40,7 +40,7 @@ func (c *copying) pointOut(ctx context.Context, dir string, names, dirs []string
 			more = fmt.Sprintf(" and %d more", len(of)-most)
 			of = of[:most]
 		}
-		c.note("look at these %s: %s%s", level.Cautions(), strings.Join(of, ", "), more)
+		c.addNote("look at these %s: %s%s", level.Cautions(), strings.Join(of, ", "), more)
 	}
 }
 
@@ -99,10 +99,10 @@ func leadsToPlace(to string, place autorun.Files, whole []string) []autorun.Lead
 	return append(own, follow.Find(place.With(own...), tree, outsideTexts(to))...)
 }
 
-// level is that of a path below the directory: in each tree that it belongs to, as "apply" would see it, and
+// levelOf is that of a path below the directory: in each tree that it belongs to, as "apply" would see it, and
 // by the directories above. A hidden name of those tells nothing about what is below, unless programs keep
 // their settings there.
-func (l targetLook) level(name string) autorun.Level {
+func (l targetLook) levelOf(name string) autorun.Level {
 	var level autorun.Level
 	for _, dir := range l.dirs {
 		at := filepath.Join(dir, name)

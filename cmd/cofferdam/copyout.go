@@ -25,7 +25,7 @@ import (
 // sandbox says is taken for what an enemy would say.
 func (c *copying) fetch(ctx context.Context, source, target string) error {
 	if target == "-" {
-		content, err := c.client.ReadFile(ctx, c.box, c.file(source))
+		content, err := c.client.ReadFile(ctx, c.box, c.insideFile(source))
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (c *copying) fetch(ctx context.Context, source, target string) error {
 	if source = strings.TrimRight(source, "/"); source == "" {
 		source = "/"
 	}
-	info, err := c.client.StatFile(ctx, c.box, c.file(source))
+	info, err := c.client.StatFile(ctx, c.box, c.insideFile(source))
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (c *copying) fetchOne(ctx context.Context, source string, info api.FileInfo
 // fetchFile writes a file of the sandbox as a new one below root and then puts it
 // in its place, so that there is the whole of it or what was there before.
 func (c *copying) fetchFile(ctx context.Context, root *os.Root, source, name string, mode uint32) (err error) {
-	content, err := c.client.ReadFile(ctx, c.box, c.file(source))
+	content, err := c.client.ReadFile(ctx, c.box, c.insideFile(source))
 	if err != nil {
 		return err
 	}
@@ -136,15 +136,15 @@ func shortened(name string) string {
 	return name[:min(len(name), most)]
 }
 
-// tree is a directory as the sandbox tells of it, by paths relative to it.
-type tree struct {
+// remoteTree is a directory as the sandbox tells of it, by paths relative to it.
+type remoteTree struct {
 	dirs  map[string]bool
 	files map[string]uint32 // their modes
 	links map[string]string // their targets
 }
 
 func (c *copying) fetchTree(ctx context.Context, source, target string) error {
-	listed, err := c.list(ctx, source)
+	listed, err := c.listTree(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 	defer func() { _ = root.Close() }()
 	for _, dir := range slices.Sorted(maps.Keys(listed.dirs)) {
 		if err := root.MkdirAll(dir, 0o777); err != nil {
-			c.fail("the directory %s was not made: %s", ui.PrintableName(dir), because(err))
+			c.addFailure("the directory %s was not made: %s", ui.PrintableName(dir), because(err))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed.files)) {
@@ -164,7 +164,7 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 		case ctx.Err() != nil || c.limit < 0:
 			return err
 		case err != nil:
-			c.fail("%s was not copied: %s", ui.PrintableName(name), err)
+			c.addFailure("%s was not copied: %s", ui.PrintableName(name), err)
 		}
 	}
 	c.makeLinks(root, listed)
@@ -172,12 +172,12 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 	return nil
 }
 
-// list reads the whole of a directory. A name that is none, or that is not below
+// listTree reads the whole of a directory. A name that is none, or that is not below
 // the directory, is pointed out and left out.
-func (c *copying) list(ctx context.Context, source string) (tree, error) {
-	t := tree{dirs: map[string]bool{".": true}, files: map[string]uint32{}, links: map[string]string{}}
+func (c *copying) listTree(ctx context.Context, source string) (remoteTree, error) {
+	t := remoteTree{dirs: map[string]bool{".": true}, files: map[string]uint32{}, links: map[string]string{}}
 	entries := 0
-	for entry, err := range c.client.ListFiles(ctx, c.box, c.file(source), copyDepth) {
+	for entry, err := range c.client.ListFiles(ctx, c.box, c.insideFile(source), copyDepth) {
 		if err != nil {
 			return t, err
 		}
@@ -186,11 +186,11 @@ func (c *copying) list(ctx context.Context, source string) (tree, error) {
 		}
 		name, ok := strings.CutPrefix(entry.Path, strings.TrimSuffix(source, "/")+"/")
 		if !ok || !filepath.IsLocal(name) || path.Clean(name) != name || strings.ContainsRune(name, 0) {
-			c.fail("left out: the sandbox names a file %q, which is not in %s", entry.Path, source)
+			c.addFailure("left out: the sandbox names a file %q, which is not in %s", entry.Path, source)
 			continue
 		}
 		if strings.ContainsRune(name+entry.Target, utf8.RuneError) {
-			c.fail("left out: the name of %s, or what it leads to, has U+FFFD, which stands for bytes that are no UTF-8; rename it inside, or pack it there", ui.PrintableName(name))
+			c.addFailure("left out: the name of %s, or what it leads to, has U+FFFD, which stands for bytes that are no UTF-8; rename it inside, or pack it there", ui.PrintableName(name))
 			continue
 		}
 		switch entry.Kind {
@@ -201,10 +201,10 @@ func (c *copying) list(ctx context.Context, source string) (tree, error) {
 		case "symlink":
 			t.links[name] = entry.Target
 		default:
-			c.note("left out: %s is no regular file", ui.PrintableName(name))
+			c.addNote("left out: %s is no regular file", ui.PrintableName(name))
 		}
 		if strings.Count(name, "/") == copyDepth-1 && entry.Kind == "dir" {
-			c.fail("left out: what is below %s; it is too deep", ui.PrintableName(name))
+			c.addFailure("left out: what is below %s; it is too deep", ui.PrintableName(name))
 		}
 	}
 	return t, nil
@@ -212,18 +212,18 @@ func (c *copying) list(ctx context.Context, source string) (tree, error) {
 
 // makeLinks makes those symbolic links that lead into the copy. They come last, so
 // that nothing was written through one.
-func (c *copying) makeLinks(root *os.Root, t tree) {
+func (c *copying) makeLinks(root *os.Root, t remoteTree) {
 	for _, name := range slices.Sorted(maps.Keys(t.links)) {
 		target := t.links[name]
 		if !t.dirs[path.Dir(name)] || !leadsInside(name, target) || !noLinks(root, path.Dir(name)) {
-			c.note("left out: the link %s leads out of what is copied, to %q", ui.PrintableName(name), target)
+			c.addNote("left out: the link %s leads out of what is copied, to %q", ui.PrintableName(name), target)
 			continue
 		}
 		if there, err := root.Lstat(name); err == nil && there.Mode()&fs.ModeSymlink != 0 {
 			_ = root.Remove(name) // Symlink below says it, if that failed
 		}
 		if err := root.Symlink(target, name); err != nil {
-			c.fail("the link %s was not made: %s", ui.PrintableName(name), because(err))
+			c.addFailure("the link %s was not made: %s", ui.PrintableName(name), because(err))
 		}
 	}
 }

@@ -33,7 +33,7 @@ type lifeFlags struct {
 	pause     bool
 }
 
-func (f *lifeFlags) register(cmd *cobra.Command) {
+func (f *lifeFlags) registerFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	spanVar(set, &f.ttl, "ttl", "end the sandbox after this time, such as 30m, 8h or 7d (default: never)")
 	spanVar(set, &f.idle, "idle", "end it after this time without a command, a client or a file operation (default: never)")
@@ -81,7 +81,7 @@ files and processes.`,
   cofferdam create --snapshot warm --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.create(cmd.Context())
+			return flags.createSandbox(cmd.Context())
 		},
 	}
 	flags.registerCreate(cmd)
@@ -90,7 +90,7 @@ files and processes.`,
 
 func (f *createFlags) registerCreate(cmd *cobra.Command) {
 	f.registerSandbox(cmd)
-	describe(cmd, map[string]string{
+	describeFlags(cmd, map[string]string{
 		"policy": "policy document (default: a built-in one that allows no package, or the token's)", "lock-mode": "frozen or prefer, as with cofferdam run",
 		"run-id": "id of its run in the record (default: a new one)", "task": "what it is for, in words, for the record",
 		"workdir": "directory inside in which commands start",
@@ -99,15 +99,15 @@ func (f *createFlags) registerCreate(cmd *cobra.Command) {
 	set.StringVar(&f.named, "named-policy", "", "policy that the daemon keeps under this name")
 	set.StringVar(&f.snapshot, "snapshot", "", "make it from a snapshot, by id or name")
 	set.StringArrayVar(&f.labels, "label", nil, "a label: KEY=VALUE; may be repeated")
-	f.life.register(cmd)
+	f.life.registerFlags(cmd)
 	set.StringVar(&f.key, "once", "", "a key of your own: a second create with it gets the first one's sandbox")
 	set.BoolVar(&f.json, "json", false, "write JSON")
-	register(cmd, "named-policy", completePolicies)
-	register(cmd, "snapshot", completeSnapshots)
+	registerCompletion(cmd, "named-policy", completePolicies)
+	registerCompletion(cmd, "snapshot", completeSnapshots)
 	incomplete(cmd, "label", "once")
 }
 
-func (f *createFlags) create(ctx context.Context) error {
+func (f *createFlags) createSandbox(ctx context.Context) error {
 	req, err := f.request() // may ask a person, whom Ctrl-C must get out of it
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (f *createFlags) create(ctx context.Context) error {
 	tellOutside(showing(req.Mounts), ui.NewStderr(os.Stderr).Say)
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	c, err := connect(ctx)
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return err
 	}

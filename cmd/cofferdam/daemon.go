@@ -25,9 +25,9 @@ const (
 	logTail       = 4 << 10
 )
 
-// connect returns a client of the daemon that the command line names, else of this
+// connectDaemon returns a client of the daemon that the command line names, else of this
 // user's own, and starts that in the background where none runs.
-func connect(ctx context.Context) (*client.Client, error) {
+func connectDaemon(ctx context.Context) (*client.Client, error) {
 	if c, err := elsewhere(ctx); c != nil || err != nil {
 		return c, err
 	}
@@ -120,7 +120,7 @@ func startDaemon(ctx context.Context, c *client.Client, paths config.Paths) erro
 	if err != nil {
 		return fmt.Errorf("open the daemon's log: %w", err)
 	}
-	ended, err := spawn(log)
+	ended, err := spawnDaemon(log)
 	if err != nil {
 		return err
 	}
@@ -138,17 +138,17 @@ func startDaemon(ctx context.Context, c *client.Client, paths config.Paths) erro
 			if _, err := c.Version(ctx); err == nil { // it found another one at work
 				return nil
 			}
-			return fmt.Errorf("the daemon did not start (%s)%s", state, tail(paths.DaemonLog(), before))
+			return fmt.Errorf("the daemon did not start (%s)%s", state, readLogTail(paths.DaemonLog(), before))
 		case <-timeout.C:
-			return fmt.Errorf("the daemon did not answer within %s%s", daemonTimeout, tail(paths.DaemonLog(), before))
+			return fmt.Errorf("the daemon did not answer within %s%s", daemonTimeout, readLogTail(paths.DaemonLog(), before))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// spawn starts the daemon and yields how it ended, should it end.
-func spawn(log *os.File) (<-chan string, error) {
+// spawnDaemon starts the daemon and yields how it ended, should it end.
+func spawnDaemon(log *os.File) (<-chan string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program to start the daemon: %w", err)
@@ -168,8 +168,8 @@ func spawn(log *os.File) (<-chan string, error) {
 	return ended, nil
 }
 
-// tail is the end of what the log has had since an offset, for an error.
-func tail(path string, since int64) string {
+// readLogTail is the end of what the log has had since an offset, for an error.
+func readLogTail(path string, since int64) string {
 	file, err := os.Open(path)
 	if err != nil {
 		return "; see " + path

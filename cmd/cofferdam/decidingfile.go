@@ -49,7 +49,7 @@ func checkSeen(what, path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return vouch(at, data)
+	return vouchForFile(at, data)
 }
 
 // checkNoted is checkSeen where nobody is asked.
@@ -87,8 +87,8 @@ func shownFile(data []byte) string {
 	return ui.PrintableText(string(data))
 }
 
-// vouch notes that a person has seen a file as it is, by its absolute path.
-func vouch(at string, data []byte) error {
+// vouchForFile notes that a person has seen a file as it is, by its absolute path.
+func vouchForFile(at string, data []byte) error {
 	book, err := vouchedBook()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func allowFile(path, digest string) error {
 	is := vouched.Digest(data)
 	switch {
 	case digest == is:
-		return vouch(filepath.Clean(at), data)
+		return vouchForFile(filepath.Clean(at), data)
 	case digest != "":
 		return fault.New(fault.ErrConflict, "%s is not what you have read: its digest is %s now", path, is)
 	case !ui.CanAsk():
@@ -154,19 +154,19 @@ func allowFile(path, digest string) error {
 	if !ui.Agrees("may it decide what runs do, as it is?") {
 		return nil
 	}
-	return vouch(filepath.Clean(at), data)
+	return vouchForFile(filepath.Clean(at), data)
 }
 
 // vouchFor notes what a person has read who has allowed a project: its policy and its lockfiles.
 func vouchFor(p *project.Project) error {
 	if p.Policy != nil {
-		if err := vouch(filepath.Clean(p.Inside(p.Settings.Policy)), p.Policy); err != nil {
+		if err := vouchForFile(filepath.Clean(p.Inside(p.Settings.Policy)), p.Policy); err != nil {
 			return err
 		}
 	}
 	for _, lock := range p.Locks {
 		if lock.Data != nil {
-			if err := vouch(lock.Path, lock.Data); err != nil {
+			if err := vouchForFile(lock.Path, lock.Data); err != nil {
 				return err
 			}
 		}

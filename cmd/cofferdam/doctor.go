@@ -47,7 +47,7 @@ daemon has on record of it are the runs of both sandboxes.`,
 		Example: "  cofferdam doctor\n  cofferdam doctor --json\n  cofferdam doctor --prove --policy policy.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.check(); err != nil {
+			if err := flags.checkFlags(); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
@@ -59,7 +59,7 @@ daemon has on record of it are the runs of both sandboxes.`,
 			if !flags.prove {
 				return tellReport(report, asJSON)
 			}
-			proof, err := flags.proof(cmd.Context())
+			proof, err := flags.proveControls(cmd.Context())
 			if err != nil {
 				_ = tellReport(report, asJSON) // it may say why
 				return err
@@ -67,14 +67,14 @@ daemon has on record of it are the runs of both sandboxes.`,
 			return tellProof(report, proof, asJSON)
 		},
 	}
-	flags.register(cmd)
+	flags.registerFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
 
 // tellReport writes a report, which may say that nothing can run here.
 func tellReport(report doctor.Report, asJSON bool) error {
-	err := write(report, asJSON, func(w io.Writer, r doctor.Report) error { return r.WriteText(w) })
+	err := writeAnswer(report, asJSON, func(w io.Writer, r doctor.Report) error { return r.WriteText(w) })
 	if err == nil && !report.Healthy() {
 		err = &exitError{code: exitFailure}
 	}

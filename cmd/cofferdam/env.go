@@ -50,21 +50,21 @@ major version.`,
   eval "$(cofferdam env --policy data --renew)"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := quick(cmd.Context())
+			ctx, cancel := withQuickTimeout(cmd.Context())
 			defer cancel()
 			if err := onThisHost(ctx, "env"); err != nil {
 				return err
 			}
-			vars, err := environment(ctx, policy, renew, urls)
+			vars, err := listEnvironment(ctx, policy, renew, urls)
 			if err != nil {
 				return err
 			}
-			return write(vars, asJSON, writeVariables)
+			return writeAnswer(vars, asJSON, writeVariables)
 		},
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "policy of a token that is made now, by name (default: the one named default)")
-	once(cmd.Flags(), "policy")
-	register(cmd, "policy", completePolicies)
+	refuseRepeated(cmd.Flags(), "policy")
+	registerCompletion(cmd, "policy", completePolicies)
 	cmd.Flags().BoolVar(&renew, "renew", false, "make a new token, and revoke the one that was kept")
 	cmd.Flags().BoolVar(&urls, "urls", false, "the daemon's address in place of its domain")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
@@ -105,8 +105,8 @@ func writeVariables(w io.Writer, vars []variable) error {
 	return nil
 }
 
-// environment is what the SDKs read.
-func environment(ctx context.Context, policy string, renew, urls bool) ([]variable, error) {
+// listEnvironment is what the SDKs read.
+func listEnvironment(ctx context.Context, policy string, renew, urls bool) ([]variable, error) {
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func usableToken(ctx context.Context, c *client.Client, id string) (token api.To
 	tokens, err := c.Tokens(ctx)
 	for _, t := range tokens {
 		if t.ID == id {
-			return t, alive(t, time.Now()), nil
+			return t, isAlive(t, time.Now()), nil
 		}
 	}
 	return token, false, err

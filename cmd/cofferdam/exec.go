@@ -28,12 +28,12 @@ type execFlags struct {
 	timeout            time.Duration
 }
 
-func (f *execFlags) register(cmd *cobra.Command) {
+func (f *execFlags) registerFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take this shell's value")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which it starts")
 	set.StringVarP(&f.user, "user", "u", "", "user inside: root, the sandbox's own, or a user's number")
-	register(cmd, "user", fixed("root"))
+	registerCompletion(cmd, "user", completeWords("root"))
 	incomplete(cmd, "env", "workdir")
 }
 
@@ -63,9 +63,9 @@ told on stderr, however the command ended.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args = withoutDashes(args)
-			return flags.run(cmd.Context(), args[0], args[1:])
+			return flags.runExec(cmd.Context(), args[0], args[1:])
 		},
-		ValidArgsFunction: first(completeSandboxes),
+		ValidArgsFunction: completeFirst(completeSandboxes),
 	}
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
@@ -74,7 +74,7 @@ told on stderr, however the command ended.`,
 	set.BoolVarP(&flags.detach, "detach", "d", false, "start it, write its id, and leave it")
 	spanVar(set, &flags.timeout, "timeout", "end the command after this time, such as 90s or 5m (default: the policy's)")
 	incomplete(cmd, "timeout")
-	flags.register(cmd)
+	flags.registerFlags(cmd)
 	return cmd
 }
 
@@ -100,20 +100,20 @@ the shell's.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !path.IsAbs(shell) {
-				return usage(cmd, "the shell %q has to be an absolute path inside, such as /bin/sh", shell)
+				return usageError(cmd, "the shell %q has to be an absolute path inside, such as /bin/sh", shell)
 			}
-			return flags.run(cmd.Context(), args[0], []string{shell, "-l"})
+			return flags.runExec(cmd.Context(), args[0], []string{shell, "-l"})
 		},
-		ValidArgsFunction: first(completeSandboxes),
+		ValidArgsFunction: completeFirst(completeSandboxes),
 	}
 	cmd.Flags().StringVar(&shell, "shell", "/bin/bash", "which shell")
-	register(cmd, "shell", fixed("/bin/bash", "/bin/sh"))
-	flags.register(cmd)
+	registerCompletion(cmd, "shell", completeWords("/bin/bash", "/bin/sh"))
+	flags.registerFlags(cmd)
 	return cmd
 }
 
-// run is one `cofferdam exec` or `shell`.
-func (f execFlags) run(ctx context.Context, sandbox string, argv []string) error {
+// runExec is one `cofferdam exec` or `shell`.
+func (f execFlags) runExec(ctx context.Context, sandbox string, argv []string) error {
 	start, err := f.request(argv)
 	if err == nil {
 		err = client.CheckText(start)
@@ -123,7 +123,7 @@ func (f execFlags) run(ctx context.Context, sandbox string, argv []string) error
 	}
 	x := newForeground()
 	x.sandbox = sandbox
-	if x.client, err = connect(ctx); err != nil {
+	if x.client, err = connectDaemon(ctx); err != nil {
 		return &exitError{code: exitOurs, err: err}
 	}
 	if f.detach {
@@ -159,7 +159,7 @@ func (f execFlags) request(argv []string) (api.StartCommand, error) {
 
 // startIn starts a command in a sandbox that somebody named, maybe wrongly.
 func startIn(ctx context.Context, x *foreground, start api.StartCommand) error {
-	err := x.start(ctx, start)
+	err := x.startCommand(ctx, start)
 	if client.StatusOf(err) == http.StatusNotFound {
 		return &exitError{code: exitUsage, err: errors.Unwrap(err)}
 	}
@@ -183,20 +183,20 @@ func (f execFlags) attend(ctx context.Context, x *foreground, start api.StartCom
 			x.resize(ctx)
 			return
 		}
-		x.signal(ctx, unix.SignalName(sig)[len("SIG"):])
+		x.sendSignal(ctx, unix.SignalName(sig)[len("SIG"):])
 	})()
 	news := watchAlarms(ctx, x.client, x.sandbox)
 	err := startIn(ctx, x, start)
 	if err != nil {
 		return err
 	}
-	exit, err := x.follow(ctx, start.Stdin, func(p []byte) []byte { return p }, func([]byte) {})
+	exit, err := x.followCommand(ctx, start.Stdin, func(p []byte) []byte { return p }, func([]byte) {})
 	if err != nil {
-		return x.lost(err)
+		return x.explainLoss(err)
 	}
 	// Why it was killed is asked first: a sandbox that ends can't be asked for long.
-	err = killed{client: x.client, sandbox: x.sandbox}.explain(ctx, &exit, judge(exit))
-	for _, line := range news.lines(ctx) {
+	err = killed{client: x.client, sandbox: x.sandbox}.explainKill(ctx, &exit, judgeExit(exit))
+	for _, line := range news.listNewAlarms(ctx) {
 		x.stderr.Say("%s", line)
 	}
 	return err

@@ -46,7 +46,7 @@ func TestATimeLimitThatNobodyKept(t *testing.T) {
 	t.Parallel()
 	const sentence = "the command may run on; destroy the sandbox"
 	for _, c := range []struct{ error, told string }{{"", "was ended"}, {sentence, sentence}} {
-		err := judge(api.Exit{Code: 137, Signal: "KILL", TimedOut: true, Error: c.error})
+		err := judgeExit(api.Exit{Code: 137, Signal: "KILL", TimedOut: true, Error: c.error})
 		if exitCode(err) != exitTimeout || !strings.Contains(err.Error(), c.told) || c.error != "" && strings.Contains(err.Error(), "was ended") {
 			t.Errorf("%q is told as %v", c.error, err)
 		}

@@ -51,11 +51,11 @@ func findEdit(what, path string, most int64) (fileEdit, error) {
 	return e, err
 }
 
-// write replaces the file in one step, with its mode and owner, if it is still
+// writeFile replaces the file in one step, with its mode and owner, if it is still
 // what was shown.
-func (e fileEdit) write() error {
+func (e fileEdit) writeFile() error {
 	if e.isNew {
-		return e.create()
+		return e.createFile()
 	}
 	now, err := e.entry.Read(int64(len(e.before)) + 1)
 	if err != nil || !bytes.Equal(now, e.before) {
@@ -91,8 +91,8 @@ func (e fileEdit) vouchAfter() error {
 	return book.Vouch(ctx, e.path, e.after)
 }
 
-// create makes the file, and its directory if there was none.
-func (e fileEdit) create() error {
+// createFile makes the file, and its directory if there was none.
+func (e fileEdit) createFile() error {
 	if e.entry.Name == "" {
 		dir, err := hostpath.MakeDirs(filepath.Dir(e.path), 0o700, agentTrees())
 		if err != nil {

@@ -12,16 +12,16 @@ import (
 func flagError(cmd *cobra.Command, err error) error {
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return usage(cmd, "%s", err)
+		return usageError(cmd, "%s", err)
 	}
 	typed := missing.GetSpecifiedName()
 	if why := flagElsewhere(cmd, typed); why != "" {
-		return usage(cmd, "%s: %s", err, why)
+		return usageError(cmd, "%s: %s", err, why)
 	}
 	if near := nearestFlag(cmd, typed); near != "" {
-		return usage(cmd, "%s; did you mean --%s?", err, near)
+		return usageError(cmd, "%s; did you mean --%s?", err, near)
 	}
-	return usage(cmd, "%s", err)
+	return usageError(cmd, "%s", err)
 }
 
 // flagElsewhere is what to do instead of a flag that other programs of this kind have.

@@ -57,9 +57,9 @@ func (f *foreground) restore() {
 	f.stderr.SetRaw(false)
 }
 
-// start starts the command. Its error is an *exitError: what the policy refuses and what
+// startCommand starts the command. Its error is an *exitError: what the policy refuses and what
 // was asked for wrongly have exit codes of their own.
-func (f *foreground) start(ctx context.Context, start api.StartCommand) error {
+func (f *foreground) startCommand(ctx context.Context, start api.StartCommand) error {
 	command, err := f.client.StartCommand(ctx, f.sandbox, start)
 	f.command = command.ID
 	switch status := client.StatusOf(err); {
@@ -73,9 +73,9 @@ func (f *foreground) start(ctx context.Context, start api.StartCommand) error {
 	return &exitError{code: exitOurs, err: err}
 }
 
-// follow passes output and, if it is wanted, input until the command has ended. keys sees
+// followCommand passes output and, if it is wanted, input until the command has ended. keys sees
 // the input first, and returns what of it is passed; output sees what goes to stdout.
-func (f *foreground) follow(ctx context.Context, input bool, keys func([]byte) []byte, output func([]byte)) (api.Exit, error) {
+func (f *foreground) followCommand(ctx context.Context, input bool, keys func([]byte) []byte, output func([]byte)) (api.Exit, error) {
 	var out io.Writer = os.Stdout
 	if f.tty != nil {
 		out = f.stderr.Beside(out)
@@ -90,9 +90,9 @@ func (f *foreground) follow(ctx context.Context, input bool, keys func([]byte) [
 	if input {
 		// Not waited for: a read of stdin can't be taken back. It ends with
 		// the process.
-		go s.pump(ctx, os.Stdin, keys)
+		go s.pumpInput(ctx, os.Stdin, keys)
 	}
-	return s.follow(ctx)
+	return s.followCommand(ctx)
 }
 
 // attaching attaches to a command's output, from an offset on.
@@ -102,9 +102,9 @@ func attaching(c *client.Client, sandbox, command string) func(context.Context, 
 	}
 }
 
-// signal hands a signal to the command. It does not wait for the answer.
-func (f *foreground) signal(ctx context.Context, name string) {
-	go f.session.signal(ctx, name)
+// sendSignal hands a signal to the command. It does not wait for the answer.
+func (f *foreground) sendSignal(ctx context.Context, name string) {
+	go f.session.sendSignal(ctx, name)
 }
 
 // signaling signals a command past all input that waits for it.
@@ -123,15 +123,15 @@ func (f *foreground) resize(ctx context.Context) {
 		return
 	}
 	go func() {
-		_ = f.session.send(ctx, func(link *client.Attachment) error {
+		_ = f.session.sendThroughLink(ctx, func(link *client.Attachment) error {
 			rows, cols := f.tty.Size() // asked last, so that the last one sent is the newest
 			return link.Resize(rows, cols)
 		})
 	}()
 }
 
-// lost says why a command's end is not known.
-func (f *foreground) lost(err error) error {
+// explainLoss says why a command's end is not known.
+func (f *foreground) explainLoss(err error) error {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e
 	}

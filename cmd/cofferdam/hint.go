@@ -47,7 +47,7 @@ func mountHints(argv []string, workdir string, mounts []api.Mount, refused bool)
 
 // anotherReason tells that a run was not given something that it asked for, which may be why its command failed.
 func anotherReason(s api.RunSummary) bool {
-	return len(s.Refused)+len(s.Missing)+len(s.Failed)+len(s.Names)+count(s.Hosts, refusedHost)+toolCalls(s.Tools, uncalled) > 0
+	return len(s.Refused)+len(s.Missing)+len(s.Failed)+len(s.Names)+countHosts(s.Hosts, refusedHost)+toolCalls(s.Tools, uncalled) > 0
 }
 
 // readUnasked are the files that a command reads of the directory in which it starts though no word of it names

@@ -38,8 +38,8 @@ type holdTeller struct {
 	said   map[string]bool // of trees
 }
 
-// once tells whether something is said for the first time.
-func (t *holdTeller) once(text string) bool {
+// isFirst tells whether something is said for the first time.
+func (t *holdTeller) isFirst(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.said[text] {
@@ -69,14 +69,14 @@ func (t *holdTeller) update(now []api.Hold, answer func(api.Hold) string) {
 	before := t.holds
 	t.holds = now
 	t.mu.Unlock()
-	for _, h := range without(before, now) {
-		if text := answer(h); h.Tree == "" || t.once(text) { // of a tree once, not for each of its releases
+	for _, h := range subtractHolds(before, now) {
+		if text := answer(h); h.Tree == "" || t.isFirst(text) { // of a tree once, not for each of its releases
 			t.say("%s", text)
 		}
 	}
 	var fresh []api.Hold
-	for _, h := range without(now, before) {
-		if h.Tree == "" || t.once("waits "+h.Tree) {
+	for _, h := range subtractHolds(now, before) {
+		if h.Tree == "" || t.isFirst("waits "+h.Tree) {
 			fresh = append(fresh, h)
 		}
 	}
@@ -123,8 +123,8 @@ func requests(holds []api.Hold) string {
 	return strings.Join(ids, " ")
 }
 
-// without are the holds of a whose request and package are not in b.
-func without(a, b []api.Hold) []api.Hold {
+// subtractHolds are the holds of a whose request and package are not in b.
+func subtractHolds(a, b []api.Hold) []api.Hold {
 	var rest []api.Hold
 	for _, h := range a {
 		same := func(o api.Hold) bool { return o.Request == h.Request && o.Package == h.Package }
@@ -148,7 +148,7 @@ func (r *runner) watchHolds(ctx context.Context) (stop func()) {
 			if !errors.Is(err, client.ErrLost) && !errors.Is(err, client.ErrNoDaemon) {
 				return
 			}
-			if pause(ctx, holdsPause) != nil {
+			if pauseFor(ctx, holdsPause) != nil {
 				return
 			}
 		}
@@ -174,11 +174,11 @@ func (r *runner) tellHolds(ctx context.Context) error {
 
 // answerTo says what became of a hold.
 func (r *runner) answerTo(ctx context.Context, h api.Hold) string {
-	ctx, cancel := quick(ctx)
+	ctx, cancel := withQuickTimeout(ctx)
 	defer cancel()
 	if h.Tree != "" {
 		if whole, err := r.queued(ctx, h.Tree); err == nil && whole.State != approval.Pending {
-			return answered(api.Hold{Request: h.Tree, Package: releaseText(whole)}, whole)
+			return describeHoldAnswer(api.Hold{Request: h.Tree, Package: releaseText(whole)}, whole)
 		}
 	}
 	request, err := r.queued(ctx, h.Request)
@@ -187,7 +187,7 @@ func (r *runner) answerTo(ctx context.Context, h api.Hold) string {
 	}
 	switch request.State {
 	case approval.Approved, approval.Denied:
-		return answered(h, request)
+		return describeHoldAnswer(h, request)
 	case approval.Expired:
 		return fmt.Sprintf("%s: nobody answered about %s in time; the run goes on without it", h.Request, h.Package)
 	case approval.Superseded:
@@ -205,7 +205,7 @@ func (r *runner) queued(ctx context.Context, id string) (request approval.Reques
 	return readRequest(data)
 }
 
-func answered(h api.Hold, request approval.Request) string {
+func describeHoldAnswer(h api.Hold, request approval.Request) string {
 	by, because := "", ""
 	if a := request.Answer; a != nil {
 		by = " by " + a.By
@@ -228,8 +228,8 @@ func (r *runner) detach() bool {
 	return true
 }
 
-// leave says how to go back to a run that waits on.
-func (r *runner) leave(ctx context.Context) error {
+// printWayBack says how to go back to a run that waits on.
+func (r *runner) printWayBack(ctx context.Context) error {
 	holds := r.holds.waiting()
 	r.prolongLease(ctx)
 	r.stderr.Say("the run %s was left waiting for %s", r.box.Run, requests(holds))

@@ -42,7 +42,7 @@ has them.`,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := connect(cmd.Context())
+		c, err := connectDaemon(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ has them.`,
 		if err != nil {
 			return err
 		}
-		return write(all, *asJSON, writeHomes)
+		return writeAnswer(all, *asJSON, writeHomes)
 	}
 	return cmd
 }
@@ -79,7 +79,7 @@ service: do that there, if somebody may have copied the login.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeHomes,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return each(cmd.Context(), "removing", names, func(c *client.Client, ctx context.Context, name string) error {
+			return doEach(cmd.Context(), "removing", names, func(c *client.Client, ctx context.Context, name string) error {
 				return client.RemoveHome(ctx, c, name)
 			})
 		},

@@ -65,7 +65,7 @@ func waysToName() []struct {
 	edited := func(e fileEdit, err error) error {
 		if err == nil {
 			e.after = append([]byte("# changed\n"), e.before...)
-			err = e.write()
+			err = e.writeFile()
 		}
 		return err
 	}
@@ -91,7 +91,7 @@ func waysToName() []struct {
 		{"a plan's lockfile", aLock, false, func(path string) error {
 			target, err := newLockTarget(here(), path, anyLock(), true)
 			if err == nil {
-				err = target.write([]byte("# changed\n"))
+				err = target.writeLockfile([]byte("# changed\n"))
 			}
 			return err
 		}},
@@ -105,7 +105,7 @@ func waysToName() []struct {
 		{"a client's configuration", "{}", false, func(path string) error {
 			client := mcpClients()[0]
 			client.project = path
-			return edited(mcpInstallFlags{project: true}.edit(client, client.entry(testServer)))
+			return edited(mcpInstallFlags{project: true}.planEdit(client, client.entry(testServer)))
 		}},
 		{"code", "x", false, func(path string) error { _, err := readDocument("code", path, 100); return err }},
 		{"what is copied", "x", false, func(path string) error { _, err := kindNamed(path); return err }},
@@ -215,20 +215,20 @@ func TestEditsAreWrittenWhereTheyWereShown(t *testing.T) {
 		"an edit": {func(path string) (func() error, error) {
 			e, err := findEdit("file", path, 1000)
 			e.after = []byte("changed")
-			return e.write, err
+			return e.writeFile, err
 		}, false},
 		"a new file": {func(path string) (func() error, error) {
 			e, err := findEdit("file", path, 1000)
 			e.after = []byte("changed")
-			return e.write, err
+			return e.writeFile, err
 		}, true},
 		"a plan's lockfile": {func(path string) (func() error, error) {
 			target, err := newLockTarget("/", path, anyLock(), true)
-			return func() error { return target.write([]byte("changed")) }, err
+			return func() error { return target.writeLockfile([]byte("changed")) }, err
 		}, false},
 		"a plan's new lockfile": {func(path string) (func() error, error) {
 			target, err := newLockTarget("/", path, anyLock(), true)
-			return func() error { return target.write([]byte("changed")) }, err
+			return func() error { return target.writeLockfile([]byte("changed")) }, err
 		}, true},
 	}
 	swaps := map[string]func(dir, file, victim string) error{
@@ -303,9 +303,9 @@ func TestNewDirectoriesOfClients(t *testing.T) {
 	fine(t, os.Symlink(victim, filepath.Join(project, "to")))
 	for path, want := range map[string]bool{mine + "/a/b/config.toml": true, project + "/a/b/config.toml": true, project + "/to/a/config.toml": false} {
 		client.project = path
-		e, err := mcpInstallFlags{project: true}.edit(client, client.entry(testServer))
+		e, err := mcpInstallFlags{project: true}.planEdit(client, client.entry(testServer))
 		if err == nil {
-			err = e.write()
+			err = e.writeFile()
 		}
 		if (err == nil) != want {
 			t.Errorf("%s: %v", path, err)

@@ -14,12 +14,12 @@ const (
 	interruptSure   = 5                     // that many in a row mean the sandbox, whatever the command shows
 )
 
-// verdict is what a Ctrl-C means beyond the command, which gets it in any case.
-type verdict int
+// interruptVerdict is what a Ctrl-C means beyond the command, which gets it in any case.
+type interruptVerdict int
 
 const (
-	forCommand verdict = iota
-	doubtful           // end the sandbox if the command shows no reaction within interruptGrace
+	forCommand interruptVerdict = iota
+	doubtful                    // end the sandbox if the command shows no reaction within interruptGrace
 	forSandbox
 )
 
@@ -36,8 +36,8 @@ type interrupts struct {
 	reacted bool
 }
 
-// press is told of one Ctrl-C.
-func (i *interrupts) press(now time.Time) verdict {
+// noteInterrupt is told of one Ctrl-C.
+func (i *interrupts) noteInterrupt(now time.Time) interruptVerdict {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	since := now.Sub(i.last)

@@ -10,7 +10,7 @@ func TestInterrupts(t *testing.T) {
 	type press struct {
 		after  time.Duration // since the press before
 		output string        // in between
-		want   verdict
+		want   interruptVerdict
 	}
 	s, ms := time.Second, time.Millisecond
 	tests := map[string]struct {
@@ -36,7 +36,7 @@ func TestInterrupts(t *testing.T) {
 			for n, p := range test.presses {
 				now = now.Add(p.after)
 				i.output([]byte(p.output))
-				if got := i.press(now); got != p.want {
+				if got := i.noteInterrupt(now); got != p.want {
 					t.Errorf("press %d: %v, want %v", n+1, got, p.want)
 				}
 			}

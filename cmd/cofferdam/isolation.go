@@ -21,11 +21,11 @@ func isolationFlag(cmd *cobra.Command, name *string, usage string) {
 		return pflag.NormalizedName(flag)
 	})
 	set.StringVar(name, "isolation", "", usage)
-	register(cmd, "isolation", completeIsolation)
+	registerCompletion(cmd, "isolation", completeIsolation)
 }
 
 // completeIsolation offers the engines of this version, and the strengths.
 func completeIsolation(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	engines := slices.Sorted(maps.Keys(all.Engines(all.Config{}, nil))) // only named, never used
-	return fixed(append(engines, "auto", "hardware")...)(cmd, args, word)
+	return completeWords(append(engines, "auto", "hardware")...)(cmd, args, word)
 }

@@ -17,10 +17,10 @@ func saidBy(exit api.Exit) string {
 	return ""
 }
 
-// judge turns a command's end into our own: nil for code 0, else an error with
+// judgeExit turns a command's end into our own: nil for code 0, else an error with
 // the exit code, which has a sentence only where the command could not say it
 // itself.
-func judge(exit api.Exit) error {
+func judgeExit(exit api.Exit) error {
 	code := exit.Code
 	if code < 0 || code > exitBeyondShell {
 		code = exitBeyondShell

@@ -28,9 +28,9 @@ type killed struct {
 	run, sandbox string // run may be ""
 }
 
-// explain adds to a command's end, where it was killed or its sandbox ended with it, why
+// explainKill adds to a command's end, where it was killed or its sandbox ended with it, why
 // that was: the command's exit comes before the daemon knows.
-func (k killed) explain(ctx context.Context, exit *api.Exit, err error) error {
+func (k killed) explainKill(ctx context.Context, exit *api.Exit, err error) error {
 	if exit == nil || exit.Code != exitKilled || exit.TimedOut {
 		return err
 	}
@@ -39,7 +39,7 @@ func (k killed) explain(ctx context.Context, exit *api.Exit, err error) error {
 	why := ""
 	switch {
 	case exit.Error != "":
-		why = k.cause(ctx)
+		why = k.awaitCause(ctx)
 	case exit.Signal == "KILL":
 		why = k.byMemory(ctx)
 	}
@@ -60,7 +60,7 @@ func (k killed) byMemory(ctx context.Context) string {
 	case err == nil && usage.MemoryKills > 0:
 		return endedForMemory
 	case status == http.StatusConflict, status == http.StatusNotFound: // it has ended meanwhile
-		return k.cause(ctx)
+		return k.awaitCause(ctx)
 	}
 	return ""
 }
@@ -68,9 +68,9 @@ func (k killed) byMemory(ctx context.Context) string {
 // endedForMemory is an engine's word.
 const endedForMemory = "out of memory"
 
-// cause waits until the sandbox is dead or gone for the daemon too; "" if its
+// awaitCause waits until the sandbox is dead or gone for the daemon too; "" if its
 // end is not known.
-func (k killed) cause(ctx context.Context) string {
+func (k killed) awaitCause(ctx context.Context) string {
 	tick := time.NewTicker(daemonPoll)
 	defer tick.Stop()
 	for {

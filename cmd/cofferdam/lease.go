@@ -23,8 +23,8 @@ const (
 	planLease = planTimeout + time.Minute
 )
 
-// lease is how long the sandbox of a run outlives this process, in seconds; 0: without end.
-func (f *runFlags) lease() int64 {
+// leaseSeconds is how long the sandbox of a run outlives this process, in seconds; 0: without end.
+func (f *runFlags) leaseSeconds() int64 {
 	if f.keep {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (r *runner) prolongLease(ctx context.Context) {
 		return
 	}
 	kept.LeaseSeconds = least
-	ctx, cancel := quick(ctx)
+	ctx, cancel := withQuickTimeout(ctx)
 	defer cancel()
 	_, err := askAgain(ctx, r.client, func(c *client.Client) (api.Sandbox, error) { return c.SetLifetime(ctx, r.box.ID, kept) })
 	if err != nil {

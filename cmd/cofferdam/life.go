@@ -25,7 +25,7 @@ lets them go on where they were, also after a restart of the daemon. The time th
 sandbox is paused does not count against its --ttl.`,
 		Example:           "  cofferdam pause sb4f1c",
 		ValidArgsFunction: completeSandboxes,
-	}, "pausing", done((*client.Client).Pause))
+	}, "pausing", dropResult((*client.Client).Pause))
 }
 
 func newResume() *cobra.Command {
@@ -38,7 +38,7 @@ an advisory, would refuse one of its packages today, this says which, and the sa
 stays paused. A running sandbox is left alone.`,
 		Example:           "  cofferdam resume sb4f1c",
 		ValidArgsFunction: completeSandboxes,
-	}, "resuming", done((*client.Client).Resume))
+	}, "resuming", dropResult((*client.Client).Resume))
 }
 
 func newExtend() *cobra.Command {
@@ -56,14 +56,14 @@ ends by itself. That it ends when its client is gone (a run without --keep) stay
 			if err != nil {
 				return err
 			}
-			return each(cmd.Context(), "extending", ids, func(c *client.Client, ctx context.Context, id string) error {
+			return doEach(cmd.Context(), "extending", ids, func(c *client.Client, ctx context.Context, id string) error {
 				_, err := c.SetLifetime(ctx, id, l)
 				return err
 			})
 		},
 		ValidArgsFunction: completeSandboxes,
 	}
-	life.register(cmd)
+	life.registerFlags(cmd)
 	return cmd
 }
 
@@ -96,11 +96,11 @@ the exit code is 1.`,
 			}
 			return tellForks(forks, asJSON)
 		},
-		ValidArgsFunction: first(completeSandboxes),
+		ValidArgsFunction: completeFirst(completeSandboxes),
 	}
 	cmd.Flags().IntVarP(&count, "count", "n", 1, "how many")
 	incomplete(cmd, "count")
-	life.register(cmd)
+	life.registerFlags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
@@ -158,12 +158,12 @@ is refused.`,
 			if err != nil {
 				return err
 			}
-			return write(made, asJSON, func(w io.Writer, made api.Snapshot) error {
+			return writeAnswer(made, asJSON, func(w io.Writer, made api.Snapshot) error {
 				_, err := fmt.Fprintln(w, ui.Printable(made.ID))
 				return err
 			})
 		},
-		ValidArgsFunction: first(completeSandboxes),
+		ValidArgsFunction: completeFirst(completeSandboxes),
 	}
 	cmd.Flags().StringVar(&req.Name, "name", "", "a name; an older snapshot of yours that has it loses it")
 	incomplete(cmd, "name")

@@ -40,13 +40,13 @@ does when its client is gone.`,
 		if filter.Labels, err = parseLabels(labels); err != nil {
 			return err
 		}
-		boxes, err := ask(cmd, func(c *client.Client, ctx context.Context) ([]listedSandbox, error) {
+		boxes, err := askDaemon(cmd, func(c *client.Client, ctx context.Context) ([]listedSandbox, error) {
 			return listWithUsage(ctx, c, filter, listedWithin)
 		})
 		if err != nil {
 			return err
 		}
-		return write(boxes, *asJSON, func(w io.Writer, boxes []listedSandbox) error { return writeSandboxes(w, boxes, time.Now()) })
+		return writeAnswer(boxes, *asJSON, func(w io.Writer, boxes []listedSandbox) error { return writeSandboxes(w, boxes, time.Now()) })
 	}
 	set := cmd.Flags()
 	set.StringArrayVar(&filter.States, "state", nil, "only those in this state; may be repeated")
@@ -54,16 +54,16 @@ does when its client is gone.`,
 	set.StringArrayVar(&filter.Templates, "template", nil, "only those of this template; may be repeated")
 	set.StringArrayVar(&filter.Snapshots, "snapshot", nil, "only those made from this snapshot, by id; may be repeated")
 	set.StringArrayVar(&labels, "label", nil, "only those with this label, KEY=VALUE; with several, those that have all")
-	register(cmd, "state", fixed("running", "frozen", "paused"))
-	register(cmd, "run", completeRuns)
-	register(cmd, "template", completeTemplates)
-	register(cmd, "snapshot", completeSnapshots)
+	registerCompletion(cmd, "state", completeWords("running", "frozen", "paused"))
+	registerCompletion(cmd, "run", completeRuns)
+	registerCompletion(cmd, "template", completeTemplates)
+	registerCompletion(cmd, "snapshot", completeSnapshots)
 	incomplete(cmd, "label")
 	return cmd
 }
 
-// newPs is `list` by the name that people try first.
-func newPs() *cobra.Command {
+// newPsAlias is `list` by the name that people try first.
+func newPsAlias() *cobra.Command {
 	cmd := newList()
 	cmd.Use, cmd.Aliases = "ps", nil
 	cmd.Short = `List the sandboxes, as "list" does`
@@ -107,13 +107,13 @@ func usages(ctx context.Context, c *client.Client, boxes []api.Sandbox) ([]liste
 	asked.SetLimit(mostUsages)
 	for i, b := range boxes {
 		all[i].Sandbox = b
-		asked.Go(func() error { return all[i].ask(ctx, c) })
+		asked.Go(func() error { return all[i].askUsage(ctx, c) })
 	}
 	return all, asked.Wait()
 }
 
-// ask asks what the sandbox uses. One that is paused or has just ended uses nothing, which is no failure.
-func (l *listedSandbox) ask(ctx context.Context, c *client.Client) error {
+// askUsage asks what the sandbox uses. One that is paused or has just ended uses nothing, which is no failure.
+func (l *listedSandbox) askUsage(ctx context.Context, c *client.Client) error {
 	for {
 		usage, err := c.Usage(ctx, l.ID)
 		if err == nil {
@@ -136,14 +136,14 @@ func (l *listedSandbox) ask(ctx context.Context, c *client.Client) error {
 }
 
 func writeSandboxes(w io.Writer, all []listedSandbox, now time.Time) error {
-	return table([]string{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "OWNER", "POLICY", "MEMORY", "AGE", "ENDS", "WAITS FOR", "TASK"}, func(b listedSandbox) []string {
+	return tableOf([]string{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "OWNER", "POLICY", "MEMORY", "AGE", "ENDS", "WAITS FOR", "TASK"}, func(b listedSandbox) []string {
 		memory := ""
 		if b.Usage != nil {
 			memory = ui.Size(b.Usage.MemoryBytes)
 		}
 		return []string{
 			b.ID, b.Run, stateOf(b.Sandbox), b.Template, b.Engine, ownerOf(b.Sandbox), policyOf(b.Sandbox), memory,
-			ui.Age(now.Sub(b.Created)), ends(b.Sandbox, now), waitsFor(b.Holds), b.Task,
+			ui.Age(now.Sub(b.Created)), describeEnd(b.Sandbox, now), waitsFor(b.Holds), b.Task,
 		}
 	})(w, all)
 }
@@ -169,9 +169,9 @@ func stateOf(b api.Sandbox) string {
 	return b.State
 }
 
-// ends is when a sandbox ends by itself; "" if it does not, or its time stands
+// describeEnd is when a sandbox ends by itself; "" if it does not, or its time stands
 // still. One with a lease ends when its client is gone.
-func ends(b api.Sandbox, now time.Time) string {
+func describeEnd(b api.Sandbox, now time.Time) string {
 	if b.Ends.IsZero() && b.Lifetime.LeaseSeconds > 0 {
 		return "with its client"
 	}

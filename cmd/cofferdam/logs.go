@@ -29,7 +29,7 @@ command ends. The exit code is not the command's.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			c, err := connect(ctx)
+			c, err := connectDaemon(ctx)
 			if err != nil {
 				return err
 			}
@@ -105,7 +105,7 @@ func showLog(ctx context.Context, c *client.Client, box string, command api.Comm
 }
 
 func writeCommands(w io.Writer, commands []api.Command) error {
-	return table([]string{"COMMAND", "STARTED", "STATE", "OUTPUT", "WHAT"}, func(c api.Command) []string {
+	return tableOf([]string{"COMMAND", "STARTED", "STATE", "OUTPUT", "WHAT"}, func(c api.Command) []string {
 		state := "running"
 		if c.Exit != nil {
 			state = fmt.Sprintf("ended with %d", c.Exit.Code)
@@ -123,7 +123,7 @@ func completeCommands(cmd *cobra.Command, args []string, word string) ([]string,
 	if len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return offer(func(ctx context.Context, c *client.Client) []string {
+	return completeFound(func(ctx context.Context, c *client.Client) []string {
 		box, _ := c.Sandbox(ctx, args[0]) // no commands, if it can't be asked
 		var found []string
 		for _, one := range box.Commands {

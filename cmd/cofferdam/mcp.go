@@ -70,7 +70,7 @@ func serveAgent(cmd *cobra.Command, flags runFlags, approvalURL string) error {
 	at := remoteOf(cmd)
 	server := mcp.New(mcp.Config{
 		Connect: func(ctx context.Context, _ string) (mcp.Backend, error) {
-			c, err := connect(withRemote(ctx, at))
+			c, err := connectDaemon(withRemote(ctx, at))
 			if err != nil {
 				return nil, err
 			}

@@ -90,16 +90,16 @@ func mcpClientOf(name string) (mcpClient, error) {
 	return mcpClient{}, fault.Invalid("there is no client %q here; known are claude, codex, gemini, opencode, copilot and qwen", name)
 }
 
-// told is what the client's configuration has of the server.
-func (c mcpClient) told(s mcpServer, project bool) any {
+// serverEntry is what the client's configuration has of the server.
+func (c mcpClient) serverEntry(s mcpServer, project bool) any {
 	if project && c.shared != nil {
 		return c.shared(s)
 	}
 	return c.entry(s)
 }
 
-// file is the configuration that is meant.
-func (c mcpClient) file(project bool) (string, error) {
+// configFile is the configuration that is meant.
+func (c mcpClient) configFile(project bool) (string, error) {
 	if project {
 		return filepath.Abs(c.project)
 	}

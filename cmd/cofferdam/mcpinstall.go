@@ -26,12 +26,12 @@ type mcpInstallFlags struct {
 	url, tokenEnv     string
 }
 
-func (f *mcpInstallFlags) register(cmd *cobra.Command) {
+func (f *mcpInstallFlags) registerFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.BoolVar(&f.project, "project", false, "the project's configuration, in this directory (default: the user's)")
 	set.BoolVar(&f.yes, "yes", false, "write without asking")
 	set.BoolVar(&f.dry, "dry-run", false, "show the difference and write nothing")
-	cmd.ValidArgsFunction = first(fixed(mcpClientNames()...))
+	cmd.ValidArgsFunction = completeFirst(completeWords(mcpClientNames()...))
 }
 
 func newMCPInstall() *cobra.Command {
@@ -55,12 +55,12 @@ Exit code 1: it was not written, because nobody agreed.`,
   cofferdam mcp install --url https://sandboxes.example:7433/mcp gemini`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 || cmd.ArgsLenAtDash() < 0 && len(args) > 1 || cmd.ArgsLenAtDash() > 1 {
-				return usage(cmd, "name one client: %s; flags of cofferdam mcp follow --", strings.Join(mcpClientNames(), ", "))
+				return usageError(cmd, "name one client: %s; flags of cofferdam mcp follow --", strings.Join(mcpClientNames(), ", "))
 			}
-			return flags.install(args[0], args[1:])
+			return flags.installServer(args[0], args[1:])
 		},
 	}
-	flags.register(cmd)
+	flags.registerFlags(cmd)
 	cmd.Flags().StringVar(&flags.url, "url", "", "address of a daemon's server, such as https://sandboxes.example:7433/mcp, in the place of a command")
 	cmd.Flags().StringVar(&flags.tokenEnv, "token-env", "COFFERDAM_TOKEN", "with --url: the variable from which the client takes the token")
 	incomplete(cmd, "url", "token-env")
@@ -84,12 +84,12 @@ and asks; all else in the file stays as it is.`,
 			return flags.change(client, nil)
 		},
 	}
-	flags.register(cmd)
+	flags.registerFlags(cmd)
 	return cmd
 }
 
-// install writes a client's configuration.
-func (f mcpInstallFlags) install(name string, flags []string) error {
+// installServer writes a client's configuration.
+func (f mcpInstallFlags) installServer(name string, flags []string) error {
 	client, err := mcpClientOf(name)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (f mcpInstallFlags) install(name string, flags []string) error {
 	if err != nil {
 		return err
 	}
-	return f.change(client, client.told(server, f.project))
+	return f.change(client, client.serverEntry(server, f.project))
 }
 
 // server is what the client is told, once all of it is known to be right.
@@ -173,7 +173,7 @@ func ownCommand() (string, error) {
 // change shows what becomes of a client's configuration, asks, and writes it; a nil entry is
 // taken out.
 func (f mcpInstallFlags) change(client mcpClient, entry any) error {
-	edit, err := f.edit(client, entry)
+	edit, err := f.planEdit(client, entry)
 	if err != nil {
 		return err
 	}
@@ -196,16 +196,16 @@ func (f mcpInstallFlags) change(client mcpClient, entry any) error {
 	case !f.yes && !ui.Agrees("write "+ui.Printable(edit.path)+"?"):
 		return &exitError{code: exitFailure, err: errors.New("nothing was written")}
 	}
-	if err := edit.write(); err != nil {
+	if err := edit.writeFile(); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(os.Stderr, "cofferdam: wrote %s; restart %s to have it read\n", ui.Printable(edit.path), client.name)
 	return err
 }
 
-// edit works out the change.
-func (f mcpInstallFlags) edit(client mcpClient, entry any) (fileEdit, error) {
-	path, err := client.file(f.project)
+// planEdit works out the change.
+func (f mcpInstallFlags) planEdit(client mcpClient, entry any) (fileEdit, error) {
+	path, err := client.configFile(f.project)
 	if err != nil {
 		return fileEdit{}, err
 	}

@@ -146,11 +146,11 @@ func TestAnEditIsWrittenOnlyIfTheFileIsWhatWasShown(t *testing.T) {
 	}
 	client.project = link
 	flags := mcpInstallFlags{project: true}
-	e, err := flags.edit(client, client.entry(testServer))
+	e, err := flags.planEdit(client, client.entry(testServer))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.write(); err != nil {
+	if err := e.writeFile(); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(target)
@@ -160,7 +160,7 @@ func TestAnEditIsWrittenOnlyIfTheFileIsWhatWasShown(t *testing.T) {
 	if at, err := os.Readlink(link); err != nil || at != "real.json" {
 		t.Errorf("the link leads to %q, %v", at, err)
 	}
-	if err := e.write(); err == nil || !strings.Contains(err.Error(), "was changed") {
+	if err := e.writeFile(); err == nil || !strings.Contains(err.Error(), "was changed") {
 		t.Errorf("a second write of the same edit: %v", err)
 	}
 }

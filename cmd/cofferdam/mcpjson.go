@@ -168,7 +168,7 @@ func spliceJSON(text []byte, path []string, entry any) ([]byte, error) {
 		from = p.start
 	}
 	if entry == nil {
-		return splice(text, p.cut(text)), nil
+		return splice(text, p.cutMember(text)), nil
 	}
 	unit := indentOf(text)
 	value := entry
@@ -204,8 +204,8 @@ func splice(text []byte, c change) []byte {
 	return bytes.Join([][]byte{text[:c.from], []byte(c.by), text[c.to:]}, nil)
 }
 
-// cut takes the member out, with the comma that is then too many.
-func (p memberPlace) cut(text []byte) change {
+// cutMember takes the member out, with the comma that is then too many.
+func (p memberPlace) cutMember(text []byte) change {
 	if !p.others {
 		return change{p.open, p.shut, ""}
 	}

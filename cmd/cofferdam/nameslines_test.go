@@ -64,7 +64,7 @@ func namePrinters(t *testing.T, w *workspace.Workspace) map[string]func(name str
 			return changed(workspace.Change{Path: "l", How: workspace.Added, Kind: workspace.Link, Target: name})
 		},
 		"what was brought over":        func(name string) string { return appliedLine(workspace.Change{Path: name, How: workspace.Added}) },
-		"a place that has to be named": func(name string) string { return leftOut{top: name}.line(2) },
+		"a place that has to be named": func(name string) string { return leftOut{top: name}.describePlace(2) },
 		"the list of changes": written(func(b *bytes.Buffer, name string) error {
 			return writeChanges(b, []workspace.Change{{Path: name, How: workspace.Added, Kind: workspace.File}})
 		}),

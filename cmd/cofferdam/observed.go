@@ -42,13 +42,13 @@ func observedLines(s api.RunSummary, width int) []string {
 		rows = append(rows, []string{"  would refuse", ui.Printable(name), shortRange(ui.Printable(version)), ui.Printable(why)})
 	}
 	for _, p := range s.Would[:min(len(s.Would), reportRows)] {
-		row(subject(p), p.Version, why(p))
+		row(subject(p), p.Version, reasonAndRule(p))
 	}
 	for _, n := range s.WouldNames[:min(len(s.WouldNames), reportRows)] {
-		row(n.Name, times(n.Count), n.Reason)
+		row(n.Name, countTimes(n.Count), n.Reason)
 	}
 	for _, f := range found[:min(len(found), reportRows)] {
-		row(f.What, times(f.Count), "in "+f.Where+": it would "+strings.TrimPrefix(f.Action, wouldWord)+" it")
+		row(f.What, countTimes(f.Count), "in "+f.Where+": it would "+strings.TrimPrefix(f.Action, wouldWord)+" it")
 	}
 	if max(len(s.Would), len(s.WouldNames), len(found)) > reportRows {
 		row("and more: cofferdam why --run "+s.Run, "", "")

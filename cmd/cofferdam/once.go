@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// once has flags refuse a second value, which would replace the first without a word: of two
+// refuseRepeated has flags refuse a second value, which would replace the first without a word: of two
 // policies nobody can know which was meant.
-func once(set *pflag.FlagSet, names ...string) {
+func refuseRepeated(set *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		flag := set.Lookup(name)
 		flag.Value = &single{Value: flag.Value}

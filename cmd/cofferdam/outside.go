@@ -26,8 +26,8 @@ func showing(mounts []api.Mount) shownPaths {
 	return s
 }
 
-// shows is what a run is shown that was started in a directory.
-func (f runFlags) shows(cwd string, mounts []api.Mount) shownPaths {
+// listShownPaths is what a run is shown that was started in a directory.
+func (f runFlags) listShownPaths(cwd string, mounts []api.Mount) shownPaths {
 	s := showing(mounts)
 	if f.workspace == workspaceCopy {
 		s.copied = cwd
@@ -66,12 +66,12 @@ func tellOutside(s shownPaths, say func(format string, args ...any)) {
 // outsideProject are the lines about what runs with a project's settings are shown.
 func outsideProject(p *project.Project) []string {
 	var f runFlags
-	f.settle(p, func(string) bool { return false })
+	f.applySettings(p, func(string) bool { return false })
 	mounts, err := parseMounts(p.Dir, f.mounts)
 	if err != nil {
 		return nil // a run says what is wrong with them
 	}
-	return outsideLines(f.shows(p.Dir, mounts))
+	return outsideLines(f.listShownPaths(p.Dir, mounts))
 }
 
 // outsideText are such lines behind a project's settings.

@@ -29,8 +29,8 @@ func TestPartsOutsideAreToldBeforeTheStart(t *testing.T) {
 	p, err := project.Read(at("p"))
 	fine(t, err)
 	for name, lines := range map[string][]string{
-		"a mount":  outsideLines(runFlags{}.shows(at("p"), []api.Mount{{Source: at("p"), Destination: "/workspace"}})),
-		"a copy":   outsideLines(runFlags{workspace: workspaceCopy}.shows(at("p"), nil)),
+		"a mount":  outsideLines(runFlags{}.listShownPaths(at("p"), []api.Mount{{Source: at("p"), Destination: "/workspace"}})),
+		"a copy":   outsideLines(runFlags{workspace: workspaceCopy}.listShownPaths(at("p"), nil)),
 		"settings": viewProject(p, false).Outside,
 	} {
 		want := "package.json leads to " + at("xa") + ", outside of /workspace: look whether it is this project's; it is not there without --mount " + at("xa") + ":/xa"
@@ -38,7 +38,7 @@ func TestPartsOutsideAreToldBeforeTheStart(t *testing.T) {
 			t.Errorf("%s: %q", name, lines)
 		}
 	}
-	if lines := outsideLines(runFlags{}.shows(at("p"), nil)); len(lines) > 0 {
+	if lines := outsideLines(runFlags{}.listShownPaths(at("p"), nil)); len(lines) > 0 {
 		t.Errorf("nothing is shown: %q", lines)
 	}
 }
@@ -49,7 +49,7 @@ func TestAPipeHoldsUpNoRun(t *testing.T) {
 	for _, name := range []string{".git", "package.json", "pnpm-workspace.yaml", "go.mod", "go.work", "pyproject.toml", "requirements.txt", "setup.cfg"} {
 		fine(t, unix.Mkfifo(filepath.Join(dir, name), 0o600))
 	}
-	if lines := outsideLines(runFlags{}.shows(dir, []api.Mount{{Source: dir, Destination: "/workspace"}})); len(lines) > 0 {
+	if lines := outsideLines(runFlags{}.listShownPaths(dir, []api.Mount{{Source: dir, Destination: "/workspace"}})); len(lines) > 0 {
 		t.Errorf("%q", lines)
 	}
 }

@@ -53,10 +53,10 @@ gateway never showed. 2 and 126 are as with cofferdam run.`,
   cofferdam plan --policy policy.yaml --mount .:/workspace -- go get golang.org/x/text@latest`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, "no command given; write it after --, as in: cofferdam plan -- pip install rich")
+				return usageError(cmd, "no command given; write it after --, as in: cofferdam plan -- pip install rich")
 			}
 			if flags.because != "" && !flags.request {
-				return usage(cmd, "--because is the reason of a --request, which is not given")
+				return usageError(cmd, "--because is the reason of a --request, which is not given")
 			}
 			return planCommand(cmd.Context(), flags, args)
 		},
@@ -69,7 +69,7 @@ func (f *planFlags) registerPlan(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
 	f.registerSandbox(cmd)
-	describe(cmd, map[string]string{
+	describeFlags(cmd, map[string]string{
 		"lockfile": "plan an install that is held to a lockfile; may be repeated", "lock-mode": "frozen or prefer, as with cofferdam run",
 		"task": "what the install is for, in words, for the record", "mount": "show a host path inside, read-only: SOURCE:DESTINATION",
 	})
@@ -80,7 +80,7 @@ func (f *planFlags) registerPlan(cmd *cobra.Command) {
 	set.StringVar(&f.because, "because", "", "the reason that the person sees with --request")
 	set.BoolVar(&f.json, "json", false, "print the plan as JSON")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	register(cmd, "lock", files("txt", "lock", "json", "yaml", "sum"))
+	registerCompletion(cmd, "lock", completeFiles("txt", "lock", "json", "yaml", "sum"))
 	incomplete(cmd, "timeout", "because")
 }
 
@@ -118,22 +118,22 @@ func planCommand(ctx context.Context, flags planFlags, argv []string) error {
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	return p.run(ctx)
+	return p.runPlan(ctx)
 }
 
-func (p *planner) run(ctx context.Context) error {
-	if err := p.create(ctx); err != nil {
+func (p *planner) runPlan(ctx context.Context) error {
+	if err := p.createSandbox(ctx); err != nil {
 		return err
 	}
 	defer p.destroy(context.WithoutCancel(ctx))
 	if !p.flags.json {
 		p.stderr.Say("resolving in sandbox %s (run %s); nothing is installed", p.box.ID, p.box.Run)
 	}
-	made, docs, result, err := p.weigh(ctx)
+	made, docs, result, err := p.weighPlan(ctx)
 	if err != nil {
 		return err
 	}
-	if err := p.tell(made); err != nil {
+	if err := p.printPlan(made); err != nil {
 		return err
 	}
 	if p.lock != nil {

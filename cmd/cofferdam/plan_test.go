@@ -98,7 +98,7 @@ func TestLockTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	target, err := newLockTarget(dir, "link.txt", resolver, true)
-	if err != nil || target.write([]byte("new")) != nil {
+	if err != nil || target.writeLockfile([]byte("new")) != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Lstat(old)
@@ -109,10 +109,10 @@ func TestLockTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fresh.write([]byte("one")); err != nil {
+	if err := fresh.writeLockfile([]byte("one")); err != nil {
 		t.Fatal(err)
 	}
-	if err := fresh.write([]byte("two")); !errors.Is(err, fs.ErrExist) { // somebody else's by now
+	if err := fresh.writeLockfile([]byte("two")); !errors.Is(err, fs.ErrExist) { // somebody else's by now
 		t.Errorf("a file that came meanwhile: %v", err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".cofferdam-*"))

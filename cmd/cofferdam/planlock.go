@@ -80,7 +80,7 @@ func (p *planner) writeLock(ctx context.Context, made api.Plan, docs installer.D
 		}
 		return nil
 	}
-	if err := p.lock.write(data); err != nil {
+	if err := p.lock.writeLockfile(data); err != nil {
 		return fmt.Errorf("write %s: %w", p.lock.shown, err)
 	}
 	// A sandbox made it. Where an agent can't write it is noted when it is used; elsewhere somebody has to look at it.
@@ -115,9 +115,9 @@ func withSources(lock []byte, file string, made api.Plan) ([]byte, error) {
 	return lock, nil
 }
 
-// write puts the file there whole or not at all. One that came to be there
+// writeLockfile puts the file there whole or not at all. One that came to be there
 // meanwhile is left alone.
-func (t *lockTarget) write(data []byte) error {
+func (t *lockTarget) writeLockfile(data []byte) error {
 	if !t.exists {
 		return t.entry.Create(data, 0o644)
 	}

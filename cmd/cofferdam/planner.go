@@ -63,9 +63,9 @@ func (p *planner) mayRun() error {
 	return nil
 }
 
-// weigh has the sandbox resolve, and the daemon weigh what came of it.
-func (p *planner) weigh(ctx context.Context) (api.Plan, installer.Documents, installer.Result, error) {
-	docs, result, err := p.resolve(ctx)
+// weighPlan has the sandbox resolve, and the daemon weigh what came of it.
+func (p *planner) weighPlan(ctx context.Context) (api.Plan, installer.Documents, installer.Result, error) {
+	docs, result, err := p.resolveInSandbox(ctx)
 	if err != nil {
 		return api.Plan{}, nil, installer.Result{}, err
 	}
@@ -86,8 +86,8 @@ func (p *planner) weigh(ctx context.Context) (api.Plan, installer.Documents, ins
 	return made, docs, result, nil
 }
 
-func (p *planner) create(ctx context.Context) (err error) {
-	if p.client, err = connect(ctx); err != nil {
+func (p *planner) createSandbox(ctx context.Context) (err error) {
+	if p.client, err = connectDaemon(ctx); err != nil {
 		return err
 	}
 	p.request.Lifetime.LeaseSeconds = int64(planLease / time.Second)
@@ -114,8 +114,8 @@ func (p *planner) destroy(ctx context.Context) {
 	destroyed(ctx, p.client, p.box.ID, p.stderr.Say)
 }
 
-// resolve runs the rewritten command, and gives what it left and what that means.
-func (p *planner) resolve(ctx context.Context) (docs installer.Documents, result installer.Result, err error) {
+// resolveInSandbox runs the rewritten command, and gives what it left and what that means.
+func (p *planner) resolveInSandbox(ctx context.Context) (docs installer.Documents, result installer.Result, err error) {
 	err = ui.ShowWaiting("resolving", func() (err error) {
 		docs, result, err = p.rewrite.Resolve(ctx, func(argv []string) ([]byte, error) { return p.output(ctx, argv) })
 		return err
@@ -154,8 +154,8 @@ func (p *planner) output(ctx context.Context, argv []string) ([]byte, error) {
 	out := &heard{}
 	listening := newSession()
 	listening.attach, listening.lossless = attaching(p.client, p.box.ID, started.ID), true
-	listening.out, listening.err, listening.say = ui.WriterFunc(out.answer), ui.WriterFunc(out.message), p.stderr.Say
-	exit, err := listening.follow(ctx)
+	listening.out, listening.err, listening.say = ui.WriterFunc(out.keepStdout), ui.WriterFunc(out.message), p.stderr.Say
+	exit, err := listening.followCommand(ctx)
 	if err != nil {
 		return nil, p.interrupted(ctx, err)
 	}
@@ -196,7 +196,7 @@ func (p *planner) unresolved(ctx context.Context, exit api.Exit, out *heard) err
 	case exit.Error != "":
 		why = exit.Error
 	}
-	if err := (killed{p.client, p.box.Run, p.box.ID}).explain(ctx, &exit, nil); err != nil {
+	if err := (killed{p.client, p.box.Run, p.box.ID}).explainKill(ctx, &exit, nil); err != nil {
 		why = err.Error()
 	}
 	return &exitError{code: exitFailure, err: fmt.Errorf("no plan could be made: %s", why)}
@@ -216,8 +216,8 @@ type heard struct {
 	stderr []byte
 }
 
-// answer keeps what the command writes to its standard output.
-func (h *heard) answer(p []byte) (int, error) {
+// keepStdout keeps what the command writes to its standard output.
+func (h *heard) keepStdout(p []byte) (int, error) {
 	if len(h.stdout)+len(p) > installer.MaxOutput {
 		return 0, fault.Invalid("the resolver's result has more than %d bytes", installer.MaxOutput)
 	}

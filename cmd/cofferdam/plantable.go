@@ -12,9 +12,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
-// tell prints the plan: the table and its totals on stdout, or the JSON.
-func (p *planner) tell(made api.Plan) error {
-	return write(made, p.flags.json, func(w io.Writer, made api.Plan) error { return writePlan(w, made, time.Now()) })
+// printPlan prints the plan: the table and its totals on stdout, or the JSON.
+func (p *planner) printPlan(made api.Plan) error {
+	return writeAnswer(made, p.flags.json, func(w io.Writer, made api.Plan) error { return writePlan(w, made, time.Now()) })
 }
 
 // judgePlan is the exit of a plan: nil if an install would go through.
@@ -85,15 +85,15 @@ func writePlan(out io.Writer, made api.Plan, now time.Time) error {
 	}
 	n := countPlan(made)
 	fmt.Fprintf(&b, "%s\n%s\n", n.totals(len(made.Releases)), n.outlook())
-	for _, line := range n.asked() {
+	for _, line := range n.describeAsked() {
 		b.WriteString(line + "\n")
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// asked says which requests were filed, and how to answer all of them or some.
-func (n planCount) asked() []string {
+// describeAsked says which requests were filed, and how to answer all of them or some.
+func (n planCount) describeAsked() []string {
 	if len(n.filed) == 0 {
 		return nil
 	}
@@ -145,7 +145,7 @@ func planTable(out io.Writer, made api.Plan, now time.Time, width int) {
 			scripts = "yes"
 		}
 		rows = append(rows, []string{
-			strings.Repeat("  ", min(r.Depth, maxIndent)) + ui.Printable(r.Name), ui.Printable(r.Version), orDash(ui.Printable(r.Kind)), sizeOf(r.Size), ageOf(r.Published, now),
+			strings.Repeat("  ", min(r.Depth, maxIndent)) + ui.Printable(r.Name), ui.Printable(r.Version), orDash(ui.Printable(r.Kind)), sizeOf(r.Size), describeAge(r.Published, now),
 			scripts, verdictWord(r), orDash(ui.Printable(r.Rule)), wantedText(r.WantedBy),
 		})
 	}
@@ -206,8 +206,8 @@ func sizeOf(n int64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/(k*k*k))
 }
 
-// ageOf is how long ago a release was published, in whole units.
-func ageOf(published string, now time.Time) string {
+// describeAge is how long ago a release was published, in whole units.
+func describeAge(published string, now time.Time) string {
 	at, err := time.Parse(time.RFC3339, published)
 	if err != nil {
 		return "-"

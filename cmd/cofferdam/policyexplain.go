@@ -53,7 +53,7 @@ consulted, and so packages.vulnerabilities is not judged.`,
   cofferdam policy explain policy.yaml node esbuild@0.25.0 --scripts --lockfile package-lock.json`,
 		Args: cobra.ExactArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return flags.run(time.Now(), args[0], args[1], args[2])
+			return flags.runExplain(time.Now(), args[0], args[1], args[2])
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			switch len(args) {
@@ -73,14 +73,14 @@ consulted, and so packages.vulnerabilities is not judged.`,
 	set.StringArrayVar(&flags.digests, "digest", nil, "a digest of the file, such as sha256:...; may be repeated, the registry's first")
 	set.StringArrayVar(&flags.locks, "lockfile", nil, "a lockfile, as of cofferdam run; may be repeated")
 	set.BoolVar(&flags.json, "json", false, "write JSON")
-	register(cmd, "kind", fixed(string(policy.KindWheel), string(policy.KindSdist), string(policy.KindBuilt), string(policy.KindPackage), string(policy.KindRan)))
+	registerCompletion(cmd, "kind", completeWords(string(policy.KindWheel), string(policy.KindSdist), string(policy.KindBuilt), string(policy.KindPackage), string(policy.KindRan)))
 	incomplete(cmd, "via")
 	incomplete(cmd, "published")
 	incomplete(cmd, "digest")
 	return cmd
 }
 
-func (f explainFlags) run(now time.Time, document, ecosystem, release string) error {
+func (f explainFlags) runExplain(now time.Time, document, ecosystem, release string) error {
 	_, p, err := loadPolicy(document)
 	if err != nil {
 		return err
@@ -89,11 +89,11 @@ func (f explainFlags) run(now time.Time, document, ecosystem, release string) er
 	if err != nil {
 		return err
 	}
-	input, err := f.input(p, lock, now, ecosystem, release)
+	input, err := f.buildInput(p, lock, now, ecosystem, release)
 	if err != nil {
 		return err
 	}
-	return f.answer(input.Package, p.Decide(now, input))
+	return f.printAnswer(input.Package, p.Decide(now, input))
 }
 
 // lockfiles reads the lockfiles of a run with this policy; nil: it has none.
@@ -120,14 +120,14 @@ func (f explainFlags) lockfiles(document string, p *policy.Policy) (*lockfile.Se
 	return given.Set()
 }
 
-// input is the question as the gateway would ask it.
-func (f explainFlags) input(p *policy.Policy, lock *lockfile.Set, now time.Time, ecosystem, release string) (policy.Input, error) {
+// buildInput is the question as the gateway would ask it.
+func (f explainFlags) buildInput(p *policy.Policy, lock *lockfile.Set, now time.Time, ecosystem, release string) (policy.Input, error) {
 	var in policy.Input
 	family, err := pkgref.EcosystemCalled(ecosystem)
 	if err != nil {
 		return in, err
 	}
-	kind, err := f.kindOf(family)
+	kind, err := f.artifactKind(family)
 	if err != nil {
 		return in, err
 	}
@@ -151,13 +151,13 @@ func (f explainFlags) input(p *policy.Policy, lock *lockfile.Set, now time.Time,
 	if len(f.digests) > 0 {
 		in.Digest, in.Complete = f.digests[0], true
 	}
-	in.Edges, err = f.edges(p, now, in.Package.Name, ask)
+	in.Edges, err = f.listEdges(p, now, in.Package.Name, ask)
 	return in, err
 }
 
-// edges are the requirements of the releases of --via, if the policy allows
+// listEdges are the requirements of the releases of --via, if the policy allows
 // these.
-func (f explainFlags) edges(p *policy.Policy, now time.Time, name string, ask func(string) (policy.Input, error)) ([]policy.Edge, error) {
+func (f explainFlags) listEdges(p *policy.Policy, now time.Time, name string, ask func(string) (policy.Input, error)) ([]policy.Edge, error) {
 	var edges []policy.Edge
 	for _, via := range f.via {
 		parent, err := ask(via)
@@ -173,8 +173,8 @@ func (f explainFlags) edges(p *policy.Policy, now time.Time, name string, ask fu
 	return edges, nil
 }
 
-// kindOf is the kind that is asked about.
-func (f explainFlags) kindOf(ecosystem pkgref.Ecosystem) (policy.ArtifactKind, error) {
+// artifactKind is the kind that is asked about.
+func (f explainFlags) artifactKind(ecosystem pkgref.Ecosystem) (policy.ArtifactKind, error) {
 	kind := policy.ArtifactKind(f.kind)
 	switch sources := ecosystem.Traits().Sources; {
 	case sources && kind == "":
@@ -217,8 +217,8 @@ func parsePublished(s string) (time.Time, error) {
 	return time.Time{}, fault.Invalid("--published %q must be a time such as 2024-08-18T21:40:00Z or 2024-08-18", s)
 }
 
-func (f explainFlags) answer(ref pkgref.Ref, d policy.Decision) error {
-	if err := write(explained{Package: ref, Decision: d}, f.json, writeDecision); err != nil {
+func (f explainFlags) printAnswer(ref pkgref.Ref, d policy.Decision) error {
+	if err := writeAnswer(explained{Package: ref, Decision: d}, f.json, writeDecision); err != nil {
 		return err
 	}
 	switch d.Effect {

@@ -58,8 +58,8 @@ func newPolicyImport() *cobra.Command {
 	cmd.Flags().StringVar(&f.release, "release", "5.0.0", "the release of the toolkit whose verdicts to keep: 4.1.0 or 5.0.0")
 	cmd.Flags().BoolVar(&f.DropRefusals, "drop-refusals", false, "leave rules out that refuse, or may, by what can't be said here")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "write JSON")
-	register(cmd, "out", files("yaml", "yml"))
-	register(cmd, "release", fixed("4.1.0", "5.0.0"))
+	registerCompletion(cmd, "out", completeFiles("yaml", "yml"))
+	registerCompletion(cmd, "release", completeWords("4.1.0", "5.0.0"))
 	return cmd
 }
 

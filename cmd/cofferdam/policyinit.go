@@ -76,7 +76,7 @@ is policy.yaml unless you name one. An existing file is never overwritten.`,
 			}
 			return initPolicy(file, project, registriesHere(cmd.Context()), assumePublic)
 		},
-		ValidArgsFunction: first(completePolicyFile),
+		ValidArgsFunction: completeFirst(completePolicyFile),
 	}
 	cmd.Flags().StringVar(&project, "project", ".", "directory of the project whose roots are taken")
 	cmd.Flags().BoolVar(&assumePublic, "assume-public", false, "take all names for those of the registry that is asked here, also of a project that names another one, or has parts that can't be read")
@@ -135,7 +135,7 @@ func (p projectWants) summary() string {
 	if more := len(from) - shown; more > 0 {
 		from = append(slices.Clone(from[:shown]), fmt.Sprintf("%d more", more))
 	}
-	switch n := p.count(); n {
+	switch n := p.countRoots(); n {
 	case 0:
 		return "no roots: write yours below allowed_packages"
 	case 1:

@@ -39,7 +39,7 @@ them, and can't be taken back.`,
 			if err != nil {
 				return fmt.Errorf("find the policy %s: %w", args[1], err)
 			}
-			put, err := ask(cmd, func(c *client.Client, ctx context.Context) (api.NamedPolicy, error) {
+			put, err := askDaemon(cmd, func(c *client.Client, ctx context.Context) (api.NamedPolicy, error) {
 				return c.PutPolicy(ctx, args[0], api.PutPolicy{Source: filepath.Clean(source), Document: document, ApplyToLive: live})
 			})
 			if err != nil {
@@ -97,12 +97,12 @@ func newPolicyShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return write(p, asJSON, func(w io.Writer, p api.NamedPolicy) error {
+			return writeAnswer(p, asJSON, func(w io.Writer, p api.NamedPolicy) error {
 				_, err := w.Write(p.Document)
 				return err
 			})
 		},
-		ValidArgsFunction: first(completePolicies),
+		ValidArgsFunction: completeFirst(completePolicies),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd

@@ -225,7 +225,7 @@ func TestNoClientIsAskedWithoutNeed(t *testing.T) {
 	t.Parallel()
 	dir := laidProject(t, mixed{files: map[string]string{"requirements.txt": "six\n", "package.json": `{"dependencies":{"ms":"2"}}`, ".npmrc": "save-exact=true\n"}})
 	p, err := wantsOf(dir, func(e pkgref.Ecosystem) (string, error) { t.Errorf("%s was asked", e); return "", nil }, false)
-	if err != nil || p.count() != 2 {
+	if err != nil || p.countRoots() != 2 {
 		t.Errorf("%v, %v", p.roots, err)
 	}
 }

@@ -28,7 +28,7 @@ they keep below their home directory.`,
 			if err != nil {
 				return err
 			}
-			return write(list, asJSON, writePresets)
+			return writeAnswer(list, asJSON, writePresets)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")

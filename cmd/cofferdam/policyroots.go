@@ -25,8 +25,8 @@ type projectWants struct {
 	doubted bool     // something says that any name of an ecosystem may come from elsewhere
 }
 
-// count is how many roots there are.
-func (p projectWants) count() (n int) {
+// countRoots is how many roots there are.
+func (p projectWants) countRoots() (n int) {
 	for _, names := range p.roots {
 		n += len(names)
 	}
@@ -62,7 +62,7 @@ func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants
 			}
 		}
 		pins, scripts := pinnedIn(files, client.Ecosystem())
-		if err := p.add(client.Ecosystem(), w, pins); err != nil {
+		if err := p.addManifests(client.Ecosystem(), w, pins); err != nil {
 			return p, err
 		}
 		p.noteScripts(client.Ecosystem(), w, scripts)
@@ -108,8 +108,8 @@ func readParts(w *manifest.Wants, files projectFiles, client installer.Installer
 	}
 }
 
-// add adds what one client's manifests ask for.
-func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants, pins pinned) error {
+// addManifests adds what one client's manifests ask for.
+func (p *projectWants) addManifests(ecosystem pkgref.Ecosystem, w *manifest.Wants, pins pinned) error {
 	roots, err := w.Roots()
 	if err != nil {
 		return fault.Invalid("%s", err)

@@ -295,7 +295,7 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p, err := wantsOf(dir, asksHere, false); (err != nil) != c.refused {
-				t.Errorf("%d roots, %v", p.count(), err)
+				t.Errorf("%d roots, %v", p.countRoots(), err)
 			}
 		})
 	}

@@ -53,29 +53,29 @@ diff; the run may have asked for more since.`,
 	set.BoolVar(&f.noResolve, "no-resolve", false, "go by what the run was refused, and try nothing")
 	set.BoolVar(&f.write, "write", false, "change the policy file")
 	set.StringVar(&f.digest, "digest", "", "write only the policy that has this digest, which somebody has read")
-	register(cmd, "run", completeRuns)
+	registerCompletion(cmd, "run", completeRuns)
 	incomplete(cmd, "digest", "workdir")
 	return cmd
 }
 
-// check finds what is wrong with the flags themselves.
-func (f *suggestFlags) check(cmd *cobra.Command, args []string) error {
+// checkFlags finds what is wrong with the flags themselves.
+func (f *suggestFlags) checkFlags(cmd *cobra.Command, args []string) error {
 	switch {
 	case f.run == "" && f.write: // another run may be the last one by now than the one whose diff was read
-		return usage(cmd, "--write is for the suggestion of one run; write --run ID, as it was printed with the diff")
+		return usageError(cmd, "--write is for the suggestion of one run; write --run ID, as it was printed with the diff")
 	case f.digest != "" && !f.write:
-		return usage(cmd, "--digest says what --write may write, which is not given")
+		return usageError(cmd, "--digest says what --write may write, which is not given")
 	case len(args) == 0 && (len(f.mounts) > 0 || f.workdir != ""):
-		return usage(cmd, "--mount and --workdir are for a command, which is not given; write it after --, as in: -- npm install")
+		return usageError(cmd, "--mount and --workdir are for a command, which is not given; write it after --, as in: -- npm install")
 	case len(args) > 0 && f.noResolve:
-		return usage(cmd, "a command is given to be tried, and --no-resolve tries nothing; leave one of them out")
+		return usageError(cmd, "a command is given to be tried, and --no-resolve tries nothing; leave one of them out")
 	}
 	return nil
 }
 
 // suggest is the command once the flags are parsed.
 func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
-	if err := f.check(cmd, args); err != nil {
+	if err := f.checkFlags(cmd, args); err != nil {
 		return err
 	}
 	cwd, err := currentDirectory()
@@ -93,7 +93,7 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := connect(cmd.Context())
+	c, err := connectDaemon(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -115,12 +115,12 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 	if line := f.untried(rest); line != "" {
 		last.open = slices.Insert(last.open, 0, line)
 	}
-	return f.offer(s, last, args)
+	return f.offerSuggestion(s, last, args)
 }
 
 // lastRun is the run that cofferdam why tells of where nobody names one; it is said which that is.
 func lastRun(ctx context.Context, c *client.Client) (string, error) {
-	short, cancel := quick(ctx)
+	short, cancel := withQuickTimeout(ctx)
 	defer cancel()
 	refused, err := c.Refusals(short, client.RefusalFilter{})
 	if err != nil {
@@ -130,8 +130,8 @@ func lastRun(ctx context.Context, c *client.Client) (string, error) {
 	return refused.Run, nil
 }
 
-// again is the command that writes just this suggestion.
-func (f *suggestFlags) again(args []string, digest string) string {
+// writeCommand is the command that writes just this suggestion.
+func (f *suggestFlags) writeCommand(args []string, digest string) string {
 	words := []string{"cofferdam", "policy", "suggest", "--run", f.run, "--write"}
 	if f.noResolve {
 		words = append(words, "--no-resolve")
@@ -151,9 +151,9 @@ func (f *suggestFlags) again(args []string, digest string) string {
 	return ui.ShellLine(words)
 }
 
-// offer shows a suggestion, and writes it once somebody has agreed to just that. One under which its last trial was
+// offerSuggestion shows a suggestion, and writes it once somebody has agreed to just that. One under which its last trial was
 // refused something is not offered; of one whose trial left something unknown that is said.
-func (f *suggestFlags) offer(s api.Suggestion, last trial, args []string) error {
+func (f *suggestFlags) offerSuggestion(s api.Suggestion, last trial, args []string) error {
 	for _, line := range s.Stays {
 		fmt.Fprintf(os.Stderr, "cofferdam: stays refused: %s\n", ui.Printable(line))
 	}
@@ -184,10 +184,10 @@ func (f *suggestFlags) offer(s api.Suggestion, last trial, args []string) error 
 	case s.Source == "":
 		return nil
 	case !f.write:
-		_, err := fmt.Fprintf(os.Stderr, "cofferdam: to write just this: %s\n", ui.Printable(f.again(args, is)))
+		_, err := fmt.Fprintf(os.Stderr, "cofferdam: to write just this: %s\n", ui.Printable(f.writeCommand(args, is)))
 		return err
 	}
-	if agreed, err := agreesToSuggestion(s, f.digest, f.again(args, is)); err != nil || !agreed {
+	if agreed, err := agreesToSuggestion(s, f.digest, f.writeCommand(args, is)); err != nil || !agreed {
 		return err
 	}
 	if err := rewrite(s); err != nil {
@@ -229,5 +229,5 @@ func rewrite(s api.Suggestion) error {
 		return fault.Invalid("the policy %s was changed since the run; apply the diff by hand", s.Source)
 	}
 	e.after = s.Suggested
-	return e.write()
+	return e.writeFile()
 }

@@ -15,7 +15,7 @@ import (
 // called by that name on whatever it is.
 func slowCalls() []string {
 	return []string{
-		"startDaemon", ".CreateSandbox", ".CreateOnce", ".BuildTemplate", "rewrite.Resolve", ".MakePlan", "f.take", ".MakeSnapshot", ".Fork",
+		"startDaemon", ".CreateSandbox", ".CreateOnce", ".BuildTemplate", "rewrite.Resolve", ".MakePlan", "f.importAdvisories", ".MakeSnapshot", ".Fork",
 		".Controls",
 	}
 }

@@ -89,7 +89,7 @@ above it, and whether you have allowed it.`,
 		if err != nil {
 			return err
 		}
-		return write(viewProject(p, ok), *asJSON, writeProject)
+		return writeAnswer(viewProject(p, ok), *asJSON, writeProject)
 	}
 	return cmd
 }
@@ -99,11 +99,11 @@ func writeProject(w io.Writer, v projectView) error {
 	if !v.Allowed {
 		state = "you have not allowed it as it is: read this, and then: cofferdam project allow --digest " + v.Digest
 	}
-	return v.write(w, state)
+	return v.writeView(w, state)
 }
 
-// write shows all that a person has to have read, as it was read here.
-func (v projectView) write(w io.Writer, state string) error {
+// writeView shows all that a person has to have read, as it was read here.
+func (v projectView) writeView(w io.Writer, state string) error {
 	text := fmt.Sprintf("%s: %s\n\n%s", ui.Printable(v.File), state, ui.PrintableText(v.text))
 	if v.Settings.Policy != "" {
 		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n\n%s:\n\n%s", ui.Printable(v.Settings.Policy), ui.PrintableText(v.policy))
@@ -186,7 +186,7 @@ func readBy(p *project.Project, digest string) (bool, error) {
 	case !ui.CanAsk():
 		return false, fault.Invalid("nobody can be asked here: read what cofferdam project show shows, and say cofferdam project allow --digest with the digest that it tells")
 	}
-	if err := viewProject(p, false).write(os.Stderr, "read this"); err != nil {
+	if err := viewProject(p, false).writeView(os.Stderr, "read this"); err != nil {
 		return false, err
 	}
 	return ui.Agrees("have runs in " + ui.Printable(p.Dir) + " use this?"), nil
@@ -313,15 +313,15 @@ func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([
 	if err := vouchFor(p); err != nil {
 		return nil, err
 	}
-	f.settle(p, func(flag string) bool { return cmd.Flags().Changed(flag) })
+	f.applySettings(p, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	if len(argv) == 0 {
 		argv = p.Settings.Command
 	}
 	return argv, nil
 }
 
-// settle takes a project's settings where nothing else was typed.
-func (f *runFlags) settle(p *project.Project, typed func(flag string) bool) {
+// applySettings takes a project's settings where nothing else was typed.
+func (f *runFlags) applySettings(p *project.Project, typed func(flag string) bool) {
 	s := p.Settings
 	for _, of := range []struct {
 		flag  string
@@ -369,29 +369,29 @@ func (f *runFlags) settle(p *project.Project, typed func(flag string) bool) {
 // hooked runs the project's lines around the command.
 func (r *runner) hooked(ctx context.Context, lines []string) error {
 	for _, line := range lines {
-		if err := r.hook(ctx, line); err != nil {
+		if err := r.runHook(ctx, line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hook runs a line of a project's in the sandbox, its output on stderr.
-func (r *runner) hook(ctx context.Context, line string) error {
+// runHook runs a line of a project's in the sandbox, its output on stderr.
+func (r *runner) runHook(ctx context.Context, line string) error {
 	r.stderr.Say("hook: %s", line)
 	h := newForeground()
 	h.client, h.sandbox = r.client, r.sandbox
-	if err := h.start(ctx, api.StartCommand{Argv: []string{"/bin/sh", "-c", line}, Dir: r.request.Workdir}); err != nil {
+	if err := h.startCommand(ctx, api.StartCommand{Argv: []string{"/bin/sh", "-c", line}, Dir: r.request.Workdir}); err != nil {
 		return err
 	}
 	s := h.session
 	s.out, s.err, s.say = r.stderr, r.stderr, r.stderr.Say
 	s.attach = attaching(h.client, h.sandbox, h.command)
-	exit, err := s.follow(ctx)
+	exit, err := s.followCommand(ctx)
 	if err != nil {
-		return h.lost(err)
+		return h.explainLoss(err)
 	}
-	if err := judge(exit); err != nil || exit.Code != 0 {
+	if err := judgeExit(exit); err != nil || exit.Code != 0 {
 		return &exitError{code: exitFailure, err: fmt.Errorf("the hook %q of %s ended with %d", line, project.File, exit.Code)}
 	}
 	return nil

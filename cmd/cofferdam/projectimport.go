@@ -60,14 +60,14 @@ allow".`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.importProject(args[0])
 		},
-		ValidArgsFunction: first(files("json", "jsonc")),
+		ValidArgsFunction: completeFirst(completeFiles("json", "jsonc")),
 	}
 	cmd.Flags().StringVar(&f.from, "from", "", "whose settings they are: srt or devcontainer (default: told by what is in them)")
 	cmd.Flags().StringVar(&f.policy, "policy", "policy.yaml", "name of the policy that is made, in the project's directory")
 	cmd.Flags().StringVar(&f.dir, "directory", ".", "the project's directory")
 	cmd.Flags().BoolVar(&f.write, "write", false, "write the files")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "write JSON")
-	register(cmd, "from", fixed(string(foreign.SRT), string(foreign.DevContainer)))
+	registerCompletion(cmd, "from", completeWords(string(foreign.SRT), string(foreign.DevContainer)))
 	incomplete(cmd, "policy")
 	if err := cmd.MarkFlagDirname("directory"); err != nil {
 		panic(err) // as register
@@ -80,7 +80,7 @@ func (f projectImportFlags) importProject(file string) error {
 	if err != nil {
 		return err
 	}
-	edits, err := f.edits(dir, made)
+	edits, err := f.listEdits(dir, made)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (f projectImportFlags) importProject(file string) error {
 	}
 	if f.write {
 		for _, e := range edits {
-			if err := e.write(); err != nil {
+			if err := e.writeFile(); err != nil {
 				return err
 			}
 		}
@@ -145,8 +145,8 @@ func (f projectImportFlags) convert(file string) (dir string, made foreign.Resul
 	return dir, made, err
 }
 
-// edits are the files, the settings last: only they have a run use the others.
-func (f projectImportFlags) edits(dir string, made foreign.Result) ([]fileEdit, error) {
+// listEdits are the files, the settings last: only they have a run use the others.
+func (f projectImportFlags) listEdits(dir string, made foreign.Result) ([]fileEdit, error) {
 	var edits []fileEdit
 	for _, one := range []struct {
 		name string

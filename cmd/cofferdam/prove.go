@@ -31,19 +31,19 @@ type proveFlags struct {
 	sandbox, policy, template, isolation string
 }
 
-func (f *proveFlags) register(cmd *cobra.Command) {
+func (f *proveFlags) registerFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.BoolVar(&f.prove, "prove", false, "try to get past each control, in a sandbox that is made for it")
 	set.StringVar(&f.sandbox, "sandbox", "", "with --prove: the controls of this sandbox, in a twin of it")
 	set.StringVarP(&f.policy, "policy", "p", "", "with --prove: policy document (default: a built-in one that allows no package)")
 	set.StringVarP(&f.template, "template", "t", "", "with --prove: root filesystem (default: as run does)")
 	isolationFlag(cmd, &f.isolation, "with --prove: engine that isolates the sandbox, or auto or hardware (default: as run does)")
-	register(cmd, "sandbox", completeSandboxes)
-	register(cmd, "policy", completePolicyFile)
-	register(cmd, "template", completeTemplates)
+	registerCompletion(cmd, "sandbox", completeSandboxes)
+	registerCompletion(cmd, "policy", completePolicyFile)
+	registerCompletion(cmd, "template", completeTemplates)
 }
 
-func (f *proveFlags) check() error {
+func (f *proveFlags) checkFlags() error {
 	others := f.policy + f.template + f.isolation
 	switch {
 	case !f.prove && f.sandbox+others != "":
@@ -54,17 +54,17 @@ func (f *proveFlags) check() error {
 	return nil
 }
 
-// proof proves the controls of a sandbox that lives, or of one that is made for it.
-func (f *proveFlags) proof(ctx context.Context) (*api.Controls, error) {
+// proveControls proves the controls of a sandbox that lives, or of one that is made for it.
+func (f *proveFlags) proveControls(ctx context.Context) (*api.Controls, error) {
 	ctx, cancel := context.WithTimeout(ctx, proofTimeout)
 	defer cancel()
-	c, err := connect(ctx)
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return nil, err
 	}
 	of := f.sandbox
 	if of == "" {
-		box, err := f.make(ctx, c)
+		box, err := f.makeSandbox(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -88,8 +88,8 @@ func (f *proveFlags) proof(ctx context.Context) (*api.Controls, error) {
 	return &found, nil
 }
 
-// make makes a sandbox as run would.
-func (f *proveFlags) make(ctx context.Context, c *client.Client) (api.Sandbox, error) {
+// makeSandbox makes a sandbox as run would.
+func (f *proveFlags) makeSandbox(ctx context.Context, c *client.Client) (api.Sandbox, error) {
 	cwd, err := currentDirectory()
 	if err != nil {
 		return api.Sandbox{}, err
@@ -117,7 +117,7 @@ type provenReport struct {
 
 // tellProof writes both, and fails if a check or a control did.
 func tellProof(report doctor.Report, proof *api.Controls, asJSON bool) error {
-	err := write(provenReport{report, proof}, asJSON, func(w io.Writer, r provenReport) error {
+	err := writeAnswer(provenReport{report, proof}, asJSON, func(w io.Writer, r provenReport) error {
 		return errors.Join(r.WriteText(w), writeControls(w, *r.Proof))
 	})
 	if err != nil {

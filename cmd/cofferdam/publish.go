@@ -36,10 +36,10 @@ type publication struct {
 // URL is what a client on this host asks for.
 func (p publication) URL() string { return "http://" + p.listener.Addr().String() + "/" }
 
-// publish listens for all ports that are wanted, before anything is made: PORT, or
+// listenForPorts listens for all ports that are wanted, before anything is made: PORT, or
 // HOSTPORT:PORT. A port alone has the same number on the host if that is free, else
 // another; one that is named is that or an error.
-func publish(ctx context.Context, wanted []string) (all []publication, err error) {
+func listenForPorts(ctx context.Context, wanted []string) (all []publication, err error) {
 	defer func() {
 		if err != nil {
 			unpublish(all)
@@ -105,9 +105,9 @@ func unpublish(all []publication) {
 	}
 }
 
-// serve takes connections until the listener is closed or ctx ends, and ends those
+// serveConnections takes connections until the listener is closed or ctx ends, and ends those
 // that are open then.
-func (p publication) serve(ctx context.Context, r *runner) {
+func (p publication) serveConnections(ctx context.Context, r *runner) {
 	ctx, cancel := context.WithCancel(ctx)
 	listener := accept.Patient(p.listener, nil)
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
@@ -132,13 +132,13 @@ func (p publication) serve(ctx context.Context, r *runner) {
 		open.Go(func() {
 			defer func() { <-places }()
 			defer func() { _ = conn.Close() }()
-			p.join(ctx, r, conn, said)
+			p.joinClient(ctx, r, conn, said)
 		})
 	}
 }
 
-// join connects one client with the server inside, which may not listen yet.
-func (p publication) join(ctx context.Context, r *runner, conn net.Conn, nobody func()) {
+// joinClient connects one client with the server inside, which may not listen yet.
+func (p publication) joinClient(ctx context.Context, r *runner, conn net.Conn, nobody func()) {
 	until := time.Now().Add(publishedTimeout)
 	for {
 		inside, err := askAgain(ctx, r.client, func(c *client.Client) (net.Conn, error) { return c.Port(ctx, r.box.ID, p.inside) })
@@ -147,7 +147,7 @@ func (p publication) join(ctx context.Context, r *runner, conn net.Conn, nobody 
 			defer func() { _ = inside.Close() }()
 			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			defer stop()
-			relay(conn, inside)
+			relayBoth(conn, inside)
 			return
 		case client.StatusOf(err) != http.StatusServiceUnavailable:
 			if ctx.Err() == nil {
@@ -158,14 +158,14 @@ func (p publication) join(ctx context.Context, r *runner, conn net.Conn, nobody 
 			nobody()
 			return
 		}
-		if pause(ctx, publishedPoll) != nil {
+		if pauseFor(ctx, publishedPoll) != nil {
 			return
 		}
 	}
 }
 
-// relay copies both ways until both have ended; the end of one way is passed on.
-func relay(a, b net.Conn) {
+// relayBoth copies both ways until both have ended; the end of one way is passed on.
+func relayBoth(a, b net.Conn) {
 	var group sync.WaitGroup
 	group.Go(func() { copyHalf(a, b) })
 	copyHalf(b, a)
@@ -187,7 +187,7 @@ func (r *runner) openPorts(ctx context.Context) (stop func()) {
 	var group sync.WaitGroup
 	for _, p := range r.published {
 		r.stderr.Say("port %d of the sandbox is %s on this host, until the run ends", p.inside, p.URL())
-		group.Go(func() { p.serve(ctx, r) })
+		group.Go(func() { p.serveConnections(ctx, r) })
 	}
 	return func() {
 		cancel()

@@ -37,7 +37,7 @@ the file's digest and the keys that have changed.`,
 			if err != nil {
 				return err
 			}
-			return write(done, asJSON, writeReload)
+			return writeAnswer(done, asJSON, writeReload)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")

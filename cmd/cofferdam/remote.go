@@ -29,7 +29,7 @@ func remoteFlags(root *cobra.Command) {
 	set.String("host", "", "daemon to speak to: https://HOST:PORT or unix:///PATH (default: $"+client.EnvHost+", or this user's own)")
 	set.String("token-file", "", "file with the token for --host (default: $"+client.EnvToken+")")
 	set.String("ca", "", "file with the CA certificate of --host (default: $"+client.EnvCA+", or the system's)")
-	register(root, "host", cobra.NoFileCompletions)
+	registerCompletion(root, "host", cobra.NoFileCompletions)
 }
 
 // remoteOf reads the flags of a command, and the environment.
@@ -58,15 +58,15 @@ func (r remote) client() (*client.Client, error) {
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	c, err := r.open(token)
+	c, err := r.openClient(token)
 	if err != nil {
 		return nil, fault.Invalid("%s", err)
 	}
 	return c, nil
 }
 
-// open opens the client. Its CA file is read here, through no link that an agent could have left.
-func (r remote) open(token string) (*client.Client, error) {
+// openClient opens the client. Its CA file is read here, through no link that an agent could have left.
+func (r remote) openClient(token string) (*client.Client, error) {
 	if r.ca == "" || strings.HasPrefix(r.host, "unix://") {
 		return client.At(r.host, token, "")
 	}

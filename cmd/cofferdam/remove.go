@@ -45,7 +45,7 @@ are one array.`,
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
 		var removals []removal
-		err := each(cmd.Context(), "removing", ids, func(c *client.Client, ctx context.Context, id string) error {
+		err := doEach(cmd.Context(), "removing", ids, func(c *client.Client, ctx context.Context, id string) error {
 			r := removal{Sandbox: id, Removed: true}
 			err := c.DestroySandbox(ctx, id)
 			if err != nil {

@@ -19,8 +19,8 @@ import (
 // the rest.
 const reportRows = 16
 
-// tell says what became of the run's packages, and what may have been missing.
-func (r *runner) tell(ctx context.Context, exit *api.Exit) {
+// printReport says what became of the run's packages, and what may have been missing.
+func (r *runner) printReport(ctx context.Context, exit *api.Exit) {
 	summary, err := r.ending(ctx)
 	if err != nil {
 		r.stderr.Say("the summary of run %s is not available: %s", r.box.Run, err)
@@ -29,7 +29,7 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 	colours := ui.Coloured(os.Stderr)
 	for _, line := range append(summaryLines(summary, ui.Width(os.Stderr)), suggestLines(summary, r.installWords())...) {
 		if colours {
-			line = paint(line)
+			line = colourFirstWord(line)
 		}
 		r.stderr.Line(line)
 	}
@@ -93,8 +93,8 @@ func summaryLines(s api.RunSummary, width int) []string {
 		{len(s.Failed), "failed upstream"},
 		{len(s.Names), "unknown to the sandbox"},
 		{len(s.Findings), "found in what went out"},
-		{count(s.Hosts, reached), hostsWord(count(s.Hosts, reached)) + " reached"},
-		{count(s.Hosts, refusedHost), hostsWord(count(s.Hosts, refusedHost)) + " refused"},
+		{countHosts(s.Hosts, reached), hostsWord(countHosts(s.Hosts, reached)) + " reached"},
+		{countHosts(s.Hosts, refusedHost), hostsWord(countHosts(s.Hosts, refusedHost)) + " refused"},
 		{toolCalls(s.Tools, called), "calls of tools"},
 		{toolCalls(s.Tools, uncalled), "calls of tools refused"},
 	} {
@@ -187,16 +187,16 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 			if p.Alarm && what != "ALARM" {
 				what = "ALARM " + what
 			}
-			row(what, subject(p), p.Version, why(p))
+			row(what, subject(p), p.Version, reasonAndRule(p))
 		}
 		more(part.what, len(part.packages))
 	}
 	for _, n := range s.Names[:min(len(s.Names), reportRows)] {
-		row("no such name", n.Name, times(n.Count), n.Reason)
+		row("no such name", n.Name, countTimes(n.Count), n.Reason)
 	}
 	more("no such name", len(s.Names))
 	for _, f := range s.Findings[:min(len(s.Findings), reportRows)] {
-		row("found", f.What, times(f.Count), fmt.Sprintf("in %s: %s", f.Where, f.Action))
+		row("found", f.What, countTimes(f.Count), fmt.Sprintf("in %s: %s", f.Where, f.Action))
 	}
 	more("found", len(s.Findings))
 	for _, h := range s.Hosts[:min(len(s.Hosts), reportRows)] {
@@ -205,7 +205,7 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 			row("reached", where, connections(h.Connections), transferred(h.BytesOut)+" out, "+transferred(h.BytesIn)+" in")
 		}
 		if refusedHost(h) {
-			row("refused", where, often(h.Refused), h.Reason)
+			row("refused", where, countRefusals(h.Refused), h.Reason)
 		}
 	}
 	more("reached", len(s.Hosts))
@@ -227,7 +227,7 @@ func untold(s api.RunSummary) []api.Package {
 func reached(h api.Host) bool     { return h.Connections > 0 }
 func refusedHost(h api.Host) bool { return h.Refused > 0 }
 
-func count(hosts []api.Host, is func(api.Host) bool) (n int) {
+func countHosts(hosts []api.Host, is func(api.Host) bool) (n int) {
 	for _, h := range hosts {
 		if is(h) {
 			n++
@@ -243,8 +243,8 @@ func hostsWord(n int) string {
 	return "hosts"
 }
 
-// often is how often a host was refused: a connection to it, or a request.
-func often(n int) string {
+// countRefusals is how often a host was refused: a connection to it, or a request.
+func countRefusals(n int) string {
 	if n == 1 {
 		return "once"
 	}
@@ -266,8 +266,8 @@ func subject(p api.Package) string {
 	return strings.TrimSpace(p.Ecosystem + " " + p.Name)
 }
 
-// why is the reason and, in brackets, the rule to look for in the policy.
-func why(p api.Package) string {
+// reasonAndRule is the reason and, in brackets, the rule to look for in the policy.
+func reasonAndRule(p api.Package) string {
 	parts := []string{}
 	if p.Reason != "" {
 		parts = append(parts, p.Reason)
@@ -275,7 +275,7 @@ func why(p api.Package) string {
 	if p.Rule != "" {
 		parts = append(parts, "["+p.Rule+"]")
 	}
-	if t := times(p.Count); t != "" {
+	if t := countTimes(p.Count); t != "" {
 		parts = append(parts, t)
 	}
 	return strings.Join(parts, " ")
@@ -322,7 +322,7 @@ func (r *runner) tellJSON(ctx context.Context, exit *api.Exit, err error) error 
 		o.Detached, o.Holds = true, r.holds.waiting()
 	}
 	if r.box.Run != "" {
-		ctx, cancel := quick(context.WithoutCancel(ctx))
+		ctx, cancel := withQuickTimeout(context.WithoutCancel(ctx))
 		defer cancel()
 		summary, failure := r.summary(ctx)
 		if failure == nil {
@@ -342,9 +342,9 @@ func (r *runner) tellJSON(ctx context.Context, exit *api.Exit, err error) error 
 	return &exitError{code: o.ExitCode}
 }
 
-// paint gives the word that a line of a run's table begins with its colour: what came in
+// colourFirstWord gives the word that a line of a run's table begins with its colour: what came in
 // is green, what did not is yellow or red.
-func paint(line string) string {
+func colourFirstWord(line string) string {
 	word := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(word)]
 	for _, of := range []struct{ word, colour string }{

@@ -16,7 +16,7 @@ func TestPaint(t *testing.T) {
 		"refused":                    "refused",
 		"":                           "",
 	} {
-		if got := paint(line); got != want {
+		if got := colourFirstWord(line); got != want {
 			t.Errorf("%q", got)
 		}
 	}

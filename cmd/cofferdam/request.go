@@ -56,17 +56,17 @@ func (f *runFlags) registerSandbox(cmd *cobra.Command) {
 	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside: SOURCE:DESTINATION[:rw], read-only without :rw")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take the host's value")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the command starts")
-	once(set, "policy", "template", "isolation", "lock-mode", "run-id")
-	register(cmd, "policy", completePolicyFile)
-	register(cmd, "lockfile", files("txt", "lock", "toml", "json", "yaml", "sum"))
-	register(cmd, "lock-mode", fixed(lockModes()...))
-	register(cmd, "template", completeTemplates)
-	register(cmd, "run-id", completeRuns)
+	refuseRepeated(set, "policy", "template", "isolation", "lock-mode", "run-id")
+	registerCompletion(cmd, "policy", completePolicyFile)
+	registerCompletion(cmd, "lockfile", completeFiles("txt", "lock", "toml", "json", "yaml", "sum"))
+	registerCompletion(cmd, "lock-mode", completeWords(lockModes()...))
+	registerCompletion(cmd, "template", completeTemplates)
+	registerCompletion(cmd, "run-id", completeRuns)
 	incomplete(cmd, "task", "env", "workdir")
 }
 
-// describe changes what the help says of flags.
-func describe(cmd *cobra.Command, usages map[string]string) {
+// describeFlags changes what the help says of flags.
+func describeFlags(cmd *cobra.Command, usages map[string]string) {
 	for flag, usage := range usages {
 		cmd.Flags().Lookup(flag).Usage = usage
 	}

@@ -57,7 +57,7 @@ step says so every 15 seconds, on the standard error.`,
 		&cobra.Group{ID: groupHost, Title: "This installation:"},
 	)
 	root.SetHelpCommandGroupID(groupHost)
-	root.AddCommand(newRun(), newApply(), newProject(), newAttach(), newList(), newPs(), newKill(), newRemove(), newTemplate())
+	root.AddCommand(newRun(), newApply(), newProject(), newAttach(), newList(), newPsAlias(), newKill(), newRemove(), newTemplate())
 	root.AddCommand(newCreate(), newExec(), newCall(), newShell(), newSSH(), newSSHConfig(), newSSHProxy(), newCopy(), newLogs(), newStats(), newEvents())
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend(), newHome())
 	root.AddCommand(newMCP())
@@ -85,7 +85,7 @@ func strictHelp(root *cobra.Command) {
 		help.RunE = func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if len(rest) > 0 && (err != nil || cmd.HasSubCommands()) {
-				return usage(cmd, "there is no command %q%s", rest[0], instead(cmd, rest[0]))
+				return usageError(cmd, "there is no command %q%s", rest[0], instead(cmd, rest[0]))
 			}
 			return cmd.Help()
 		}
@@ -120,10 +120,10 @@ func strict(cmd *cobra.Command) {
 			}
 			cmd.Args = func(cmd *cobra.Command, given []string) error {
 				if slices.Contains(ownArguments(cmd, given), "") {
-					return usage(cmd, "an argument is empty, as that of a shell's variable is which is not set; write: %s", cmd.UseLine())
+					return usageError(cmd, "an argument is empty, as that of a shell's variable is which is not set; write: %s", cmd.UseLine())
 				}
 				if err := args(cmd, given); err != nil {
-					return usage(cmd, "%s; write: %s", miscounted(args, cmd, given, err), cmd.UseLine())
+					return usageError(cmd, "%s; write: %s", miscounted(args, cmd, given, err), cmd.UseLine())
 				}
 				return nil
 			}
@@ -140,7 +140,7 @@ func strict(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return own(cmd, args)
 		}
-		return usage(cmd, "there is no command %q%s", args[0], instead(cmd, args[0]))
+		return usageError(cmd, "there is no command %q%s", args[0], instead(cmd, args[0]))
 	}
 }
 

@@ -93,17 +93,17 @@ A run that was left waiting has "detached" and "holds" instead of an exit.`,
 				return err
 			}
 			if len(args) == 0 {
-				return usage(cmd, "no command given; write it after --, as in: cofferdam run -- python3 task.py")
+				return usageError(cmd, "no command given; write it after --, as in: cofferdam run -- python3 task.py")
 			}
 			return runCommand(cmd.Context(), flags, cwd, args)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	flags.register(cmd)
+	flags.registerFlags(cmd)
 	return cmd
 }
 
-func (f *runFlags) register(cmd *cobra.Command) {
+func (f *runFlags) registerFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
 	f.registerSandbox(cmd)
@@ -116,9 +116,9 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set.BoolVar(&f.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
 	set.BoolVar(&f.noProject, "no-project", false, "leave a cofferdam.yaml of this directory aside (see cofferdam project)")
 	set.StringVar(&f.workspace, "workspace", "", "copy: the command works in a copy of this directory, in /workspace; what it changes is shown at the end, and cofferdam apply brings it over")
-	register(cmd, "workspace", fixed(workspaceCopy))
-	register(cmd, "agent", completeAgents)
-	register(cmd, "home", completeHomes)
+	registerCompletion(cmd, "workspace", completeWords(workspaceCopy))
+	registerCompletion(cmd, "agent", completeAgents)
+	registerCompletion(cmd, "home", completeHomes)
 	incomplete(cmd, "timeout", "publish")
 }
 
@@ -135,16 +135,16 @@ func runCommand(ctx context.Context, flags runFlags, cwd string, argv []string) 
 		r.request, err = flags.sandboxRequest(cwd)
 	}
 	if err == nil {
-		r.request.Lifetime.LeaseSeconds = flags.lease()
-		r.published, err = publish(ctx, flags.publish)
-		tellOutside(flags.shows(cwd, r.request.Mounts), r.stderr.Say)
+		r.request.Lifetime.LeaseSeconds = flags.leaseSeconds()
+		r.published, err = listenForPorts(ctx, flags.publish)
+		tellOutside(flags.listShownPaths(cwd, r.request.Mounts), r.stderr.Say)
 	}
 	if err == nil {
 		err = r.copyWorkspace(ctx, cwd)
 	}
 	if err == nil {
 		defer unpublish(r.published)
-		exit, err = r.run(ctx)
+		exit, err = r.runCommand(ctx)
 		r.dropWorkspace()
 	}
 	if flags.json {
@@ -153,9 +153,9 @@ func runCommand(ctx context.Context, flags runFlags, cwd string, argv []string) 
 	return err
 }
 
-// run returns the command's exit if there was one, and an *exitError unless
+// runCommand returns the command's exit if there was one, and an *exitError unless
 // all went well.
-func (r *runner) run(ctx context.Context) (*api.Exit, error) {
+func (r *runner) runCommand(ctx context.Context) (*api.Exit, error) {
 	bye, hurry := context.WithCancel(context.WithoutCancel(ctx))
 	defer hurry()
 	ctx, end := context.WithCancelCause(ctx)
@@ -163,29 +163,29 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	r.end, r.hurry = end, hurry
 	defer handleSignals(func(sig syscall.Signal) { r.signalled(ctx, sig) })()
 
-	if err := r.begin(ctx); err != nil {
-		return nil, failed(ctx, exitOurs, err)
+	if err := r.beginRun(ctx); err != nil {
+		return nil, withExitCode(ctx, exitOurs, err)
 	}
 	if r.attach != nil && r.attach.over {
 		exit, err := r.tellOver(ctx)
 		if err != nil && exit == nil {
-			err = failed(ctx, exitOurs, err)
+			err = withExitCode(ctx, exitOurs, err)
 		}
 		return exit, err
 	}
 	exit, err := r.inSandbox(ctx)
 	r.phase.Store(phaseFarewell)
 	if _, left := errors.AsType[*detached](context.Cause(ctx)); left && exit == nil {
-		return nil, r.leave(bye)
+		return nil, r.printWayBack(bye)
 	}
 	bye, cancel := context.WithTimeout(bye, farewell)
 	defer cancel()
 	// A second signal cuts short what is told, and never the removal of what is left behind.
 	clean, cleaned := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cleaned()
-	err = r.sayNow(r.endedByPolicy(bye, exit, killed{r.client, r.box.Run, r.box.ID}.explain(bye, exit, err)))
+	err = r.sayNow(r.endedByPolicy(bye, exit, killed{r.client, r.box.Run, r.box.ID}.explainKill(bye, exit, err)))
 	if !r.flags.json {
-		r.tell(bye, exit)
+		r.printReport(bye, exit)
 	}
 	if r.box.Linger || destroyed(clean, r.client, r.box.ID, r.stderr.Say) {
 		r.tellChanges(clean)
@@ -193,21 +193,21 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	return exit, err
 }
 
-// begin has the sandbox: a new one, or the one to go back to.
-func (r *runner) begin(ctx context.Context) error {
+// beginRun has the sandbox: a new one, or the one to go back to.
+func (r *runner) beginRun(ctx context.Context) error {
 	if r.attach != nil {
-		return r.find(ctx)
+		return r.findRun(ctx)
 	}
-	return r.create(ctx)
+	return r.createSandbox(ctx)
 }
 
-// create finds the daemon and makes the sandbox.
-func (r *runner) create(ctx context.Context) (err error) {
-	if r.client, err = connect(ctx); err != nil {
+// createSandbox finds the daemon and makes the sandbox.
+func (r *runner) createSandbox(ctx context.Context) (err error) {
+	if r.client, err = connectDaemon(ctx); err != nil {
 		return err
 	}
 	list := func() ([]api.Secret, error) { return client.Secrets(ctx, r.client) }
-	if err := r.flags.keys(list, &r.request, r.stderr.Say); err != nil {
+	if err := r.flags.addAgentKeys(list, &r.request, r.stderr.Say); err != nil {
 		return err
 	}
 	err = r.askForSandbox(ctx)
@@ -219,7 +219,7 @@ func (r *runner) create(ctx context.Context) (err error) {
 		err = r.askForSandbox(ctx)
 	}
 	if badSandbox(err) {
-		return failed(ctx, exitUsage, err)
+		return withExitCode(ctx, exitUsage, err)
 	}
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (r *runner) askForSandbox(ctx context.Context) error {
 		if leaseUnknown(&r.request, err, r.stderr) {
 			box, err = r.client.CreateSandbox(ctx, r.request)
 		}
-		r.has(box)
+		r.noteSandbox(box)
 		return err
 	})
 }
@@ -247,12 +247,12 @@ func (r *runner) askForSandbox(ctx context.Context) error {
 func (r *runner) inSandbox(ctx context.Context) (*api.Exit, error) {
 	if r.attach == nil {
 		if err := r.hooked(ctx, r.flags.hooks.Start); err != nil {
-			return nil, failed(ctx, exitOurs, err)
+			return nil, withExitCode(ctx, exitOurs, err)
 		}
 	}
-	start, err := r.prepare()
+	start, err := r.prepareCommand()
 	if err != nil {
-		return nil, failed(ctx, exitOurs, err)
+		return nil, withExitCode(ctx, exitOurs, err)
 	}
 	defer r.restore()
 	defer r.openPorts(ctx)()
@@ -260,28 +260,28 @@ func (r *runner) inSandbox(ctx context.Context) (*api.Exit, error) {
 	// now on is for it, and waits until there is somebody to bring it.
 	r.phase.Store(phaseCommand)
 	if r.attach == nil {
-		if err := r.start(ctx, start); err != nil {
-			return nil, failed(ctx, exitOurs, err)
+		if err := r.startCommand(ctx, start); err != nil {
+			return nil, withExitCode(ctx, exitOurs, err)
 		}
 	} else {
 		r.resize(ctx) // the terminal may be another one
 	}
 	watching := r.watchHolds(ctx)
-	exit, err := r.follow(ctx, start.Stdin, func(p []byte) []byte { return r.pressed(ctx, p) }, r.presses.output)
+	exit, err := r.followCommand(ctx, start.Stdin, func(p []byte) []byte { return r.pressed(ctx, p) }, r.presses.output)
 	watching()
 	if err != nil {
-		return nil, failed(ctx, exitOurs, r.lost(err))
+		return nil, withExitCode(ctx, exitOurs, r.explainLoss(err))
 	}
 	r.restore() // the hooks write lines
 	after := r.hooked(ctx, r.flags.hooks.End)
-	if err := judge(exit); err != nil || after == nil {
+	if err := judgeExit(exit); err != nil || after == nil {
 		return &exit, err
 	}
-	return &exit, failed(ctx, exitOurs, after)
+	return &exit, withExitCode(ctx, exitOurs, after)
 }
 
-// prepare takes the terminal, if there is one, and describes the command.
-func (r *runner) prepare() (api.StartCommand, error) {
+// prepareCommand takes the terminal, if there is one, and describes the command.
+func (r *runner) prepareCommand() (api.StartCommand, error) {
 	start := api.StartCommand{Argv: r.argv, Dir: r.request.Workdir, Stdin: ui.Readable(), TimeoutMS: wholeMilliseconds(r.flags.timeout)}
 	if r.attach != nil && !r.attach.terminal {
 		return start, nil // it was started without one

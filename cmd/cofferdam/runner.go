@@ -51,8 +51,8 @@ func newRunner(flags runFlags, argv []string) *runner {
 	return r
 }
 
-// has notes the sandbox that the run is in.
-func (r *runner) has(box api.Sandbox) { r.box, r.sandbox = box, box.ID }
+// noteSandbox notes the sandbox that the run is in.
+func (r *runner) noteSandbox(box api.Sandbox) { r.box, r.sandbox = box, box.ID }
 
 // sayNow says what is out of the ordinary before the table does.
 func (r *runner) sayNow(err error) error {
@@ -72,9 +72,9 @@ type ended struct {
 
 func (e *ended) Error() string { return fmt.Sprintf("the sandbox was ended by %s", e.how) }
 
-// failed gives an error its exit code, unless it has one or the person ended the run: then
+// withExitCode gives an error its exit code, unless it has one or the person ended the run: then
 // that is the reason.
-func failed(ctx context.Context, code int, err error) error {
+func withExitCode(ctx context.Context, code int, err error) error {
 	if why, ok := errors.AsType[*ended](context.Cause(ctx)); ok {
 		return &exitError{code: exitSignalBase + int(why.signal), err: why}
 	}

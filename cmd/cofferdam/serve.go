@@ -67,16 +67,16 @@ otherwise.`,
 			}
 			for _, name := range []string{"listen", "domain"} { // of a variable that is not set
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
-					return usage(cmd, "--%s is empty; give it a value, or leave it out", name)
+					return usageError(cmd, "--%s is empty; give it a value, or leave it out", name)
 				}
 			}
 			if flags.check {
 				return flags.examine(cmd.Context())
 			}
 			if flags.json {
-				return usage(cmd, "--json is for --check")
+				return usageError(cmd, "--json is for --check")
 			}
-			return flags.serve(cmd.Context())
+			return flags.serveDaemon(cmd.Context())
 		},
 	}
 	set := cmd.Flags()
@@ -87,9 +87,9 @@ otherwise.`,
 	set.BoolVar(&flags.acceptRollback, "accept-rollback", false, "go on with an audit log that was rolled back or replaced, once, and put that on record")
 	set.BoolVar(&flags.check, "check", false, "only say what would be wrong")
 	set.BoolVar(&flags.json, "json", false, "with --check: write JSON")
-	once(set, "domain")
-	register(cmd, "listen", fixed("127.0.0.1:7433"))
-	register(cmd, "domain", fixed("sandbox.localhost:7433"))
+	refuseRepeated(set, "domain")
+	registerCompletion(cmd, "listen", completeWords("127.0.0.1:7433"))
+	registerCompletion(cmd, "domain", completeWords("sandbox.localhost:7433"))
 	return cmd
 }
 
@@ -116,7 +116,7 @@ func (f serveFlags) config(paths config.Paths) (config.Config, config.Source, er
 	return cfg, from, nil
 }
 
-func (f serveFlags) serve(ctx context.Context) error {
+func (f serveFlags) serveDaemon(ctx context.Context) error {
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return err

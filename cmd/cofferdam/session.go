@@ -41,13 +41,13 @@ type session struct {
 
 func newSession() *session { return &session{linked: make(chan struct{})} }
 
-// follow returns how the command ended. It ends early with ctx, with the
+// followCommand returns how the command ended. It ends early with ctx, with the
 // cause.
-func (s *session) follow(ctx context.Context) (api.Exit, error) {
+func (s *session) followCommand(ctx context.Context) (api.Exit, error) {
 	offset := s.from
 	for tries := 0; ; tries++ {
 		if tries > 1 {
-			if err := pause(ctx, reattachPause<<(tries-2)); err != nil {
+			if err := pauseFor(ctx, reattachPause<<(tries-2)); err != nil {
 				return api.Exit{}, err
 			}
 		}
@@ -57,7 +57,7 @@ func (s *session) follow(ctx context.Context) (api.Exit, error) {
 				s.say("the daemon was gone and is back; the command went on meanwhile")
 			}
 			var exit *api.Exit
-			exit, err = s.drain(link)
+			exit, err = s.drainEvents(link)
 			if exit != nil {
 				return *exit, nil
 			}
@@ -76,12 +76,12 @@ func (s *session) follow(ctx context.Context) (api.Exit, error) {
 	}
 }
 
-// drain passes an attachment's events on until its end; the exit is nil if it
+// drainEvents passes an attachment's events on until its end; the exit is nil if it
 // ended before the command.
-func (s *session) drain(link *client.Attachment) (*api.Exit, error) {
-	s.set(link)
+func (s *session) drainEvents(link *client.Attachment) (*api.Exit, error) {
+	s.setLink(link)
 	defer func() {
-		s.unset(link)
+		s.unsetLink(link)
 		_ = link.Close() // nothing of value is in it any more
 	}()
 	for event, err := range link.Events() {
@@ -119,7 +119,7 @@ func (e *outputError) Error() string {
 
 func (e *outputError) Unwrap() error { return e.err }
 
-func (s *session) set(link *client.Attachment) {
+func (s *session) setLink(link *client.Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link, s.wasLinked = link, true
@@ -132,9 +132,9 @@ func (s *session) set(link *client.Attachment) {
 	}
 }
 
-// unset takes an attachment out of use. It stays open for its reader: what the
+// unsetLink takes an attachment out of use. It stays open for its reader: what the
 // other side said before it went is still to be had.
-func (s *session) unset(link *client.Attachment) {
+func (s *session) unsetLink(link *client.Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.link == link {
@@ -142,9 +142,9 @@ func (s *session) unset(link *client.Attachment) {
 	}
 }
 
-// send does something with the attachment, and again with the next one if this
+// sendThroughLink does something with the attachment, and again with the next one if this
 // one is lost meanwhile.
-func (s *session) send(ctx context.Context, do func(*client.Attachment) error) error {
+func (s *session) sendThroughLink(ctx context.Context, do func(*client.Attachment) error) error {
 	for {
 		s.mu.Lock()
 		link, linked := s.link, s.linked
@@ -153,7 +153,7 @@ func (s *session) send(ctx context.Context, do func(*client.Attachment) error) e
 			if err := do(link); err == nil {
 				return nil
 			}
-			s.unset(link)
+			s.unsetLink(link)
 		}
 		select {
 		case <-linked:
@@ -163,15 +163,15 @@ func (s *session) send(ctx context.Context, do func(*client.Attachment) error) e
 	}
 }
 
-// signal signals the command, once there is an attachment to it. It goes beside the
+// sendSignal signals the command, once there is an attachment to it. It goes beside the
 // attachments, which may be full of input that the command does not read; a daemon that does
 // not take it so, because it is older or the sandbox is frozen, gets it by one.
-func (s *session) signal(ctx context.Context, name string) {
+func (s *session) sendSignal(ctx context.Context, name string) {
 	// beside is set before the first attachment.
 	if s.awaitLink(ctx) == nil && s.beside != nil && s.beside(ctx, name) == nil {
 		return
 	}
-	_ = s.send(ctx, func(link *client.Attachment) error { return link.Signal(name) }) // fails only with the session
+	_ = s.sendThroughLink(ctx, func(link *client.Attachment) error { return link.Signal(name) }) // fails only with the session
 }
 
 // awaitLink returns when there is, or has been, an attachment.
@@ -190,15 +190,15 @@ func (s *session) awaitLink(ctx context.Context) error {
 	}
 }
 
-// pump passes input on until its end; take sees all of it first, and returns what
+// pumpInput passes input on until its end; take sees all of it first, and returns what
 // is to be passed.
-func (s *session) pump(ctx context.Context, in io.Reader, take func([]byte) []byte) {
+func (s *session) pumpInput(ctx context.Context, in io.Reader, take func([]byte) []byte) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
 			rest := take(buf[:n])
-			if s.send(ctx, func(link *client.Attachment) error {
+			if s.sendThroughLink(ctx, func(link *client.Attachment) error {
 				sent, err := link.Write(rest)
 				rest = rest[sent:]
 				return err
@@ -210,13 +210,13 @@ func (s *session) pump(ctx context.Context, in io.Reader, take func([]byte) []by
 			s.mu.Lock()
 			s.inputEnded = true
 			s.mu.Unlock()
-			_ = s.send(ctx, (*client.Attachment).CloseInput) // fails only with the session
+			_ = s.sendThroughLink(ctx, (*client.Attachment).CloseInput) // fails only with the session
 			return
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func pauseFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

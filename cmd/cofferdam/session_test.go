@@ -37,7 +37,7 @@ func TestASessionSeeksItsDaemon(t *testing.T) {
 					}
 					return nil, back
 				}
-				if _, err := s.follow(t.Context()); !errors.Is(err, test.want) {
+				if _, err := s.followCommand(t.Context()); !errors.Is(err, test.want) {
 					t.Errorf("%v, want %v", err, test.want)
 				}
 			})
@@ -59,7 +59,7 @@ func TestASilentCommand(t *testing.T) {
 			time.Sleep(time.Hour)
 			return nil, ended
 		}
-		if _, err := s.follow(t.Context()); !errors.Is(err, ended) {
+		if _, err := s.followCommand(t.Context()); !errors.Is(err, ended) {
 			t.Error(err)
 		}
 		if out.Len()+stderr.Len() > 0 {

@@ -20,12 +20,12 @@ func (r *runner) signalled(ctx context.Context, sig syscall.Signal) {
 		r.hurry()
 	case phase == phaseCommand && (sig == syscall.SIGINT || sig == syscall.SIGHUP) && r.detach():
 	case phase == phaseCommand && sig == syscall.SIGINT:
-		r.signal(ctx, "INT")
+		r.sendSignal(ctx, "INT")
 		r.judgePress(ctx)
 	case phase == phaseCommand && sig == syscall.SIGQUIT:
-		r.signal(ctx, "QUIT")
+		r.sendSignal(ctx, "QUIT")
 	default:
-		r.endBy(ctx, &ended{signal: sig, how: unix.SignalName(sig)})
+		r.endRun(ctx, &ended{signal: sig, how: unix.SignalName(sig)})
 	}
 }
 
@@ -48,8 +48,8 @@ func (r *runner) pressed(ctx context.Context, p []byte) []byte {
 }
 
 func (r *runner) judgePress(ctx context.Context) {
-	end := func() { r.endBy(ctx, &ended{signal: syscall.SIGINT, how: "a second Ctrl-C"}) }
-	switch r.presses.press(time.Now()) {
+	end := func() { r.endRun(ctx, &ended{signal: syscall.SIGINT, how: "a second Ctrl-C"}) }
+	switch r.presses.noteInterrupt(time.Now()) {
 	case forCommand:
 	case forSandbox:
 		end()
@@ -62,9 +62,9 @@ func (r *runner) judgePress(ctx context.Context) {
 	}
 }
 
-// endBy ends the run; whoever ends it again does not want to wait for the
+// endRun ends the run; whoever ends it again does not want to wait for the
 // farewell either.
-func (r *runner) endBy(ctx context.Context, why *ended) {
+func (r *runner) endRun(ctx context.Context, why *ended) {
 	if ctx.Err() != nil {
 		r.hurry()
 		return

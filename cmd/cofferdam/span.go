@@ -9,23 +9,23 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 )
 
-// span is a flag's time: 90s, 1h30m, 7d or 2w.
-type span time.Duration
+// timeSpan is a flag's time: 90s, 1h30m, 7d or 2w.
+type timeSpan time.Duration
 
-var _ pflag.Value = (*span)(nil)
+var _ pflag.Value = (*timeSpan)(nil)
 
 // spanVar defines a flag that is a time.
 func spanVar(set *pflag.FlagSet, at *time.Duration, name, usage string) {
-	set.Var((*span)(at), name, usage)
+	set.Var((*timeSpan)(at), name, usage)
 }
 
 // Set reads a time of the command line; a negative one is its command's to refuse.
-func (s *span) Set(text string) error {
+func (s *timeSpan) Set(text string) error {
 	d, err := parseSpan(text)
 	if err != nil {
 		return err
 	}
-	*s = span(d)
+	*s = timeSpan(d)
 	return nil
 }
 
@@ -53,7 +53,7 @@ func parseAge(text string) (time.Duration, error) {
 }
 
 // String is the flag's value; of none it is empty, so that help shows no default.
-func (s *span) String() string {
+func (s *timeSpan) String() string {
 	if *s == 0 {
 		return ""
 	}
@@ -61,4 +61,4 @@ func (s *span) String() string {
 }
 
 // Type is the word for it in help texts.
-func (s *span) Type() string { return "duration" }
+func (s *timeSpan) Type() string { return "duration" }

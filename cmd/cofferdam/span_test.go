@@ -41,14 +41,14 @@ func TestEveryTimeIsReadAlike(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	expires := func(text string) (time.Duration, error) {
 		f := answerFlags{expires: text}
-		err := f.check(newDeny())
+		err := f.checkFlags(newDeny())
 		return f.lasts, err
 	}
 	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "2w": 14 * 24 * time.Hour} {
 		if d, err := expires(text); err != nil || d != want {
 			t.Errorf("--expires %s: %s, %v", text, d, err)
 		}
-		if at, err := when("since", text, now); err != nil || now.Sub(at) != want {
+		if at, err := parseTime("since", text, now); err != nil || now.Sub(at) != want {
 			t.Errorf("--since %s: %s, %v", text, at, err)
 		}
 	}

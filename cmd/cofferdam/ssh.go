@@ -49,7 +49,7 @@ sftp need a template with sftp-server, as debian and dev are.`,
 			args = withoutDashes(args)
 			return openSSH(cmd.Context(), args[0], args[1:])
 		},
-		ValidArgsFunction: first(completeSandboxes),
+		ValidArgsFunction: completeFirst(completeSandboxes),
 	}
 	cmd.Flags().SetInterspersed(false) // ssh's own flags are ssh's
 	return cmd
@@ -115,7 +115,7 @@ stdout, and lets in who has the sandbox's key.`,
 			server := &secureshell.Server{Sandbox: newSSHSandbox(c, args[0]), Keys: keys, Version: sshVersion()}
 			return server.Serve(cmd.Context(), secureshell.Stdio(os.Stdin, os.Stdout))
 		},
-		ValidArgsFunction: first(completeSandboxes),
+		ValidArgsFunction: completeFirst(completeSandboxes),
 	}
 }
 
@@ -145,7 +145,7 @@ func openSSH(ctx context.Context, sandbox string, args []string) error {
 // sshKeys are a sandbox's, if it is there; keys of those that are gone are removed.
 func sshKeys(ctx context.Context, sandbox string) (secureshell.Keys, *client.Client, error) {
 	var none secureshell.Keys
-	c, err := connect(ctx)
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return none, nil, err
 	}

@@ -78,8 +78,8 @@ type sshProcess struct {
 func (p sshProcess) Follow(ctx context.Context, in io.Reader, out, errs io.Writer) (secureshell.Exit, error) {
 	s := p.session
 	s.out, s.err, s.say = out, errs, func(string, ...any) {}
-	go s.pump(ctx, in, func(p []byte) []byte { return p }) // it ends with the channel
-	exit, err := s.follow(ctx)
+	go s.pumpInput(ctx, in, func(p []byte) []byte { return p }) // it ends with the channel
+	exit, err := s.followCommand(ctx)
 	if err == nil {
 		p.tellAlarms(ctx, errs)
 	}
@@ -93,7 +93,7 @@ func (p sshProcess) tellAlarms(ctx context.Context, errs io.Writer) {
 	if p.terminal {
 		end = "\r\n"
 	}
-	for _, line := range p.news.lines(ctx) {
+	for _, line := range p.news.listNewAlarms(ctx) {
 		_, _ = io.WriteString(errs, "cofferdam: "+line+end) // to whoever is there
 	}
 }
@@ -101,13 +101,13 @@ func (p sshProcess) tellAlarms(ctx context.Context, errs io.Writer) {
 // Resize implements secureshell.Process.
 func (p sshProcess) Resize(ctx context.Context, rows, cols uint16) {
 	go func() {
-		_ = p.session.send(ctx, func(link *client.Attachment) error { return link.Resize(rows, cols) })
+		_ = p.session.sendThroughLink(ctx, func(link *client.Attachment) error { return link.Resize(rows, cols) })
 	}()
 }
 
 // Signal implements secureshell.Process.
 func (p sshProcess) Signal(ctx context.Context, name string) {
-	go p.session.signal(ctx, name)
+	go p.session.sendSignal(ctx, name)
 }
 
 // HangUp implements secureshell.Process. It waits for no attachment: of a command whose client went while
@@ -116,7 +116,7 @@ func (p sshProcess) HangUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hangUpTime)
 	defer cancel()
 	if p.session.beside(ctx, "HUP") != nil {
-		p.session.signal(ctx, "HUP")
+		p.session.sendSignal(ctx, "HUP")
 	}
 }
 

@@ -37,14 +37,14 @@ unless --force ends them too, also where they have outlived their daemon. A daem
 			if err := onThisHost(ctx, "stop"); err != nil {
 				return err
 			}
-			return stop(ctx, force)
+			return stopDaemon(ctx, force)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "end the sandboxes too")
 	return cmd
 }
 
-func stop(ctx context.Context, force bool) error {
+func stopDaemon(ctx context.Context, force bool) error {
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return err
@@ -82,5 +82,5 @@ func stopLeft(ctx context.Context, paths config.Paths, force bool) error {
 	if _, err := connectAt(ctx, paths); err != nil {
 		return fmt.Errorf("no daemon is running, and the one that would end the sandboxes which outlived it can't be had: %w", err)
 	}
-	return stop(ctx, true)
+	return stopDaemon(ctx, true)
 }

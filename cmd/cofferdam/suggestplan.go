@@ -127,7 +127,7 @@ func suggestion(ctx context.Context, c *client.Client, run string, of []projectI
 }
 
 func askSuggestion(ctx context.Context, c *client.Client, run string, plans ...string) (api.Suggestion, error) {
-	short, cancel := quick(ctx)
+	short, cancel := withQuickTimeout(ctx)
 	defer cancel()
 	return c.Suggest(short, run, plans...)
 }
@@ -212,7 +212,7 @@ func sayOpen(w io.Writer, lines []string) {
 
 // causesOf are sentences about what a run was refused that may be why it failed.
 func causesOf(ctx context.Context, c *client.Client, run string) (refused []string) {
-	short, cancel := quick(ctx)
+	short, cancel := withQuickTimeout(ctx)
 	defer cancel()
 	all, err := c.Refusals(short, client.RefusalFilter{Run: run, Causes: true})
 	if run == "" || err != nil {
@@ -259,10 +259,10 @@ func planSuggestion(ctx context.Context, of string, s api.Suggestion, argv []str
 	if p.rewrite, err = plan.Of(all.Installers(), argv, projectOf(p.request)); err != nil {
 		return api.Plan{}, "", err
 	}
-	if err := p.create(ctx); err != nil {
+	if err := p.createSandbox(ctx); err != nil {
 		return api.Plan{}, "", err
 	}
 	defer p.destroy(context.WithoutCancel(ctx))
-	made, _, _, err = p.weigh(ctx)
+	made, _, _, err = p.weighPlan(ctx)
 	return made, p.box.Run, err
 }

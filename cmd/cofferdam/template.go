@@ -80,7 +80,7 @@ steps with their times, and what the installer printed.`,
 }
 
 func buildTemplate(ctx context.Context, name string, verbose, needed bool) error {
-	c, err := connect(ctx)
+	c, err := connectDaemon(ctx)
 	if err != nil {
 		return err
 	}

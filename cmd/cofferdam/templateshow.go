@@ -27,7 +27,7 @@ brought. With --json, all of them.`,
 			if err != nil {
 				return err
 			}
-			return write(t, asJSON, writeLedger)
+			return writeAnswer(t, asJSON, writeLedger)
 		},
 		ValidArgsFunction: completeTemplates,
 	}
@@ -48,7 +48,7 @@ func writeLedger(w io.Writer, t api.TemplateLedger) error {
 	if len(t.Tools) == 0 {
 		return nil
 	}
-	return table([]string{"TOOL", "VERSION", "PACKAGE", "SHA256", "RUN", "RECORD"}, func(tool api.TemplateTool) []string {
+	return tableOf([]string{"TOOL", "VERSION", "PACKAGE", "SHA256", "RUN", "RECORD"}, func(tool api.TemplateTool) []string {
 		return []string{tool.Name, tool.Version, tool.Ecosystem + " " + tool.Package, tool.SHA256, tool.Run, strconv.FormatUint(tool.Record, 10)}
 	})(w, t.Tools)
 }

@@ -55,7 +55,7 @@ that you may, except answer approvals.`,
 			if err != nil {
 				return err
 			}
-			return write(made, asJSON, func(w io.Writer, made api.NewToken) error {
+			return writeAnswer(made, asJSON, func(w io.Writer, made api.NewToken) error {
 				_, err := fmt.Fprintln(w, ui.Printable(made.Secret))
 				return err
 			})
@@ -73,9 +73,9 @@ that you may, except answer approvals.`,
 	set.IntVar(&req.Quota.CreatesPerMinute, "creates-per-minute", 0, "how many sandboxes it may make in a minute")
 	set.BoolVar(&req.Admin, "admin", false, "it may do all but answer approvals")
 	set.BoolVar(&asJSON, "json", false, "write JSON, with the secret")
-	once(set, "policy")
-	register(cmd, "policy", completePolicies)
-	register(cmd, "allow-policy", completePolicies)
+	refuseRepeated(set, "policy")
+	registerCompletion(cmd, "policy", completePolicies)
+	registerCompletion(cmd, "allow-policy", completePolicies)
 	incomplete(cmd, "expires", "sandboxes", "cpu", "memory", "disk", "creates-per-minute")
 	return cmd
 }
@@ -89,9 +89,9 @@ func bounding(cmd *cobra.Command, flags ...string) error {
 		}
 		switch f.Value.String() {
 		case "0", "-0":
-			return usage(cmd, "--%s is 0, which would bound nothing; give a number above 0, or leave it out for no bound", name)
+			return usageError(cmd, "--%s is 0, which would bound nothing; give a number above 0, or leave it out for no bound", name)
 		case "": // of a time it is 0, too
-			return usage(cmd, "--%s is empty or 0, which would bound nothing; give it a value, or leave it out for no bound", name)
+			return usageError(cmd, "--%s is empty or 0, which would bound nothing; give it a value, or leave it out for no bound", name)
 		}
 	}
 	return nil
@@ -147,17 +147,17 @@ func newTokenList() *cobra.Command {
 		Example: "  cofferdam token list\n  cofferdam token list --all --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tokens, err := ask(cmd, (*client.Client).Tokens)
+			tokens, err := askDaemon(cmd, (*client.Client).Tokens)
 			if err != nil {
 				return err
 			}
 			now, shown := time.Now(), []api.Token{}
 			for _, t := range tokens {
-				if all || alive(t, now) {
+				if all || isAlive(t, now) {
 					shown = append(shown, t)
 				}
 			}
-			return write(shown, asJSON, func(w io.Writer, shown []api.Token) error { return writeTokens(w, shown, now) })
+			return writeAnswer(shown, asJSON, func(w io.Writer, shown []api.Token) error { return writeTokens(w, shown, now) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
@@ -165,17 +165,17 @@ func newTokenList() *cobra.Command {
 	return cmd
 }
 
-func alive(t api.Token, now time.Time) bool {
+func isAlive(t api.Token, now time.Time) bool {
 	return t.Revoked.IsZero() && (t.Expires.IsZero() || now.Before(t.Expires))
 }
 
 func writeTokens(w io.Writer, tokens []api.Token, now time.Time) error {
-	return table([]string{"TOKEN", "NAME", "STATE", "EXPIRES", "POLICIES", "QUOTA"}, func(t api.Token) []string {
+	return tableOf([]string{"TOKEN", "NAME", "STATE", "EXPIRES", "POLICIES", "QUOTA"}, func(t api.Token) []string {
 		state := "live"
 		switch {
 		case !t.Revoked.IsZero():
 			state = "revoked"
-		case !alive(t, now):
+		case !isAlive(t, now):
 			state = "expired"
 		case t.Admin:
 			state = "live, admin"
@@ -222,7 +222,7 @@ go on to their own ends; "cofferdam list --json" says whose they are, and "coffe
 kill" ends them.`,
 		Example:           "  cofferdam token revoke ci",
 		ValidArgsFunction: completeTokens,
-	}, "revoking", done((*client.Client).RevokeToken))
+	}, "revoking", dropResult((*client.Client).RevokeToken))
 }
 
 func completeTokens(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

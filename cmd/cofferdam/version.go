@@ -31,7 +31,7 @@ func newVersion() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{Version: version, Go: runtime.Version()}
-			ctx, cancel := quick(cmd.Context())
+			ctx, cancel := withQuickTimeout(cmd.Context())
 			defer cancel()
 			c, err := elsewhere(ctx)
 			if err != nil {
@@ -50,7 +50,7 @@ func newVersion() *cobra.Command {
 			} else if !errors.Is(err, client.ErrNoDaemon) {
 				return fmt.Errorf("the daemon does not answer: %w", err)
 			}
-			return write(v, asJSON, writeVersions)
+			return writeAnswer(v, asJSON, writeVersions)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")

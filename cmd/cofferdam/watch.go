@@ -32,11 +32,11 @@ in percent of one core since the last update, so it is 0 at first.`,
 		Example: "  cofferdam stats\n  cofferdam stats --json sb4f1c",
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			if interval < 100*time.Millisecond {
-				return usage(cmd, "--interval is %s; it must be 100ms or more", interval)
+				return usageError(cmd, "--interval is %s; it must be 100ms or more", interval)
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			c, err := connect(ctx)
+			c, err := connectDaemon(ctx)
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func measure(ctx context.Context, c *client.Client, ids []string) ([]listedSandb
 }
 
 func statsOnce(ctx context.Context, c *client.Client, ids []string, asJSON bool) error {
-	ctx, cancel := quick(ctx)
+	ctx, cancel := withQuickTimeout(ctx)
 	defer cancel()
 	all, err := measure(ctx, c, ids)
 	if err != nil {
@@ -144,7 +144,7 @@ func statsAgain(ctx context.Context, c *client.Client, ids []string, interval ti
 
 func writeUsage(w io.Writer, all []listedSandbox) error {
 	now := time.Now()
-	return table([]string{"SANDBOX", "RUN", "OWNER", "POLICY", "STATE", "AGE", "CPU", "MEMORY", "DISK", "PROCESSES", "WAITS FOR"}, func(b listedSandbox) []string {
+	return tableOf([]string{"SANDBOX", "RUN", "OWNER", "POLICY", "STATE", "AGE", "CPU", "MEMORY", "DISK", "PROCESSES", "WAITS FOR"}, func(b listedSandbox) []string {
 		cpu, memory, disk, processes := "", "", "", "-"
 		if n := b.Usage; n != nil {
 			cpu, processes = fmt.Sprintf("%.1f%% of %g", n.CPUPercent, n.CPUCount), strconv.Itoa(n.Processes)
@@ -181,7 +181,7 @@ nothing.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if after < 0 || most < 0 {
-				return usage(cmd, "--after and --limit are not negative")
+				return usageError(cmd, "--after and --limit are not negative")
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
@@ -192,7 +192,7 @@ nothing.`,
 	cmd.Flags().Int64Var(&after, "after", 0, "begin after the event with this number")
 	cmd.Flags().IntVarP(&most, "limit", "n", 0, "end after so many (0: never)")
 	cmd.Flags().StringVar(&box, "sandbox", "", "of this sandbox only")
-	register(cmd, "sandbox", completeSandboxes)
+	registerCompletion(cmd, "sandbox", completeSandboxes)
 	incomplete(cmd, "after", "limit")
 	return cmd
 }
@@ -201,7 +201,7 @@ nothing.`,
 // connection is sought again, as long as that gives something.
 func watchEvents(ctx context.Context, box string, after int64, most int, asJSON bool) error {
 	for tries, shown := 0, 0; ; tries++ {
-		c, err := connect(ctx)
+		c, err := connectDaemon(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -225,7 +225,7 @@ func watchEvents(ctx context.Context, box string, after int64, most int, asJSON 
 				return nil
 			}
 		}
-		if err := pause(ctx, time.Duration(tries)*reattachPause); err != nil {
+		if err := pauseFor(ctx, time.Duration(tries)*reattachPause); err != nil {
 			return nil // the person has seen enough
 		}
 	}

@@ -43,15 +43,15 @@ with comes first, as ALARM.`,
 			}
 			return tellWhy(refused, last, all || filter.Request != "", asJSON)
 		},
-		ValidArgsFunction: first(completeRefusals(&filter)),
+		ValidArgsFunction: completeFirst(completeRefusals(&filter)),
 	}
 	set := cmd.Flags()
 	set.StringVar(&filter.Run, "run", "", "the run (default: the last one)")
 	set.StringVar(&filter.Sandbox, "sandbox", "", "only what this sandbox was refused")
 	set.BoolVar(&all, "all", false, "also what is less sure to be why something failed")
 	set.BoolVar(&asJSON, "json", false, "write JSON")
-	register(cmd, "run", completeRuns)
-	register(cmd, "sandbox", completeSandboxes)
+	registerCompletion(cmd, "run", completeRuns)
+	registerCompletion(cmd, "sandbox", completeSandboxes)
 	return cmd
 }
 
@@ -110,7 +110,7 @@ func tellWhy(refused api.Refusals, last, all, asJSON bool) error {
 
 // completeRefusals offers the ids of what was refused in the run that the flags name.
 func completeRefusals(filter *client.RefusalFilter) completion {
-	return offer(func(ctx context.Context, c *client.Client) []string {
+	return completeFound(func(ctx context.Context, c *client.Client) []string {
 		refused, _ := c.Refusals(ctx, *filter) // none, if none can be asked
 		var found []string
 		for _, r := range refused.Refusals {

@@ -186,10 +186,10 @@ func changed(n int) string {
 	if n == 1 {
 		return "1 path has changed"
 	}
-	return paths(n) + " have changed"
+	return countPaths(n) + " have changed"
 }
 
-func paths(n int) string {
+func countPaths(n int) string {
 	if n == 1 {
 		return "1 path"
 	}

@@ -63,7 +63,7 @@ func (p *patient) Accept() (net.Conn, error) {
 			p.recovered()
 			return conn, nil
 		}
-		pause := time.NewTimer(p.failed(err))
+		pause := time.NewTimer(p.pauseAfterFailure(err))
 		select {
 		case <-pause.C:
 		case <-p.closed:
@@ -73,8 +73,8 @@ func (p *patient) Accept() (net.Conn, error) {
 	}
 }
 
-// failed takes that accepting has failed, and gives the pause before the next try.
-func (p *patient) failed(err error) time.Duration {
+// pauseAfterFailure takes that accepting has failed, and gives the pause before the next try.
+func (p *patient) pauseAfterFailure(err error) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tries++; p.tries == 1 {

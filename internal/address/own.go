@@ -15,11 +15,11 @@ import (
 // that carries an IPv4 one of this host's (see ClassOf) is its own, too: it comes back here.
 func Own(a netip.Addr) bool {
 	a = a.Unmap()
-	return slices.ContainsFunc(append(Carried(a), a), own)
+	return slices.ContainsFunc(append(Carried(a), a), isOwnAddress)
 }
 
-// own is Own of an address by itself.
-func own(a netip.Addr) bool {
+// isOwnAddress is Own of an address by itself.
+func isOwnAddress(a netip.Addr) bool {
 	const discard = 9
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, discard)))
 	if err != nil {

@@ -4,7 +4,7 @@ package admission
 
 import "github.com/cofferdam-dev/cofferdam/internal/policy"
 
-// apart leaks: pages of names that a run may not have are shared with all, so that how soon
+// pageShareKey leaks: pages of names that a run may not have are shared with all, so that how soon
 // one is refused tells whether another asked for it. It is for test/isolation, which must
 // find it.
-func apart(*tenant, policy.Decision) string { return "" }
+func pageShareKey(*tenant, policy.Decision) string { return "" }

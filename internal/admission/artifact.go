@@ -19,13 +19,13 @@ import (
 
 // Judge implements door.Door.
 func (c *Controller) Judge(ctx context.Context, ask door.JudgeAsk) (door.Answer, error) {
-	q := question{FileAsk: ask.FileAsk, mayWalk: ask.MayWalk, paths: ask.Paths, evidence: ask.Evidence}
-	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+	q := fileQuestion{FileAsk: ask.FileAsk, mayWalk: ask.MayWalk, paths: ask.Paths, evidence: ask.Evidence}
+	return c.answerFile(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
 		switch {
 		case t.unreached(q, w):
 			return door.Answer{Decision: w.decision, Unreached: true}, nil
 		case w.decision.Effect == policy.Hold:
-			return t.waits(q, w)
+			return t.answerWaiting(q, w)
 		}
 		return t.decided(ctx, q, w)
 	})
@@ -33,15 +33,15 @@ func (c *Controller) Judge(ctx context.Context, ask door.JudgeAsk) (door.Answer,
 
 // Outline implements door.Door.
 func (c *Controller) Outline(ctx context.Context, ask door.OutlineAsk) (door.Answer, error) {
-	q := question{FileAsk: ask.FileAsk, mayWalk: ask.MayWalk}
-	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+	q := fileQuestion{FileAsk: ask.FileAsk, mayWalk: ask.MayWalk}
+	return c.answerFile(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
 		switch {
 		case t.unreached(q, w):
 			return door.Answer{Decision: w.decision, Unreached: true}, nil
 		case w.decision.Outlined():
 			return door.Answer{Decision: w.decision}, nil
 		case w.decision.Effect == policy.Hold:
-			return t.waits(q, w)
+			return t.answerWaiting(q, w)
 		}
 		return t.decided(ctx, q, w)
 	})
@@ -49,8 +49,8 @@ func (c *Controller) Outline(ctx context.Context, ask door.OutlineAsk) (door.Ans
 
 // Preview implements door.Door.
 func (c *Controller) Preview(ctx context.Context, ask door.PreviewAsk) (door.Answer, error) {
-	q := question{FileAsk: ask.FileAsk, evidence: ask.Evidence}
-	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+	q := fileQuestion{FileAsk: ask.FileAsk, evidence: ask.Evidence}
+	return c.answerFile(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
 		if w.decision.Effect == policy.Hold {
 			return t.previewed(ctx, q, w)
 		}
@@ -60,12 +60,12 @@ func (c *Controller) Preview(ctx context.Context, ask door.PreviewAsk) (door.Ans
 
 // Walk implements door.Door.
 func (c *Controller) Walk(ctx context.Context, ask door.WalkAsk) (door.Answer, error) {
-	q := question{FileAsk: ask.FileAsk}
-	t, err := c.asked(ctx, q)
+	q := fileQuestion{FileAsk: ask.FileAsk}
+	t, err := c.admitQuestion(ctx, q)
 	if err != nil {
 		return door.Answer{}, err
 	}
-	w, err := t.weigh(ctx, q)
+	w, err := t.weighFile(ctx, q)
 	if err != nil {
 		return door.Answer{}, err
 	}
@@ -78,9 +78,9 @@ func (c *Controller) Await(ctx context.Context, ask door.AwaitAsk) (door.Answer,
 	q.evidence = ask.Evidence
 	ctx, done := door.Lasting(ctx)
 	defer done()
-	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+	return c.answerFile(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
 		if w.decision.Effect == policy.Hold {
-			return c.await(ctx, t, q, w)
+			return c.awaitAnswer(ctx, t, q, w)
 		}
 		return t.decided(ctx, q, w)
 	})
@@ -89,34 +89,34 @@ func (c *Controller) Await(ctx context.Context, ask door.AwaitAsk) (door.Answer,
 // Serve implements door.Door.
 func (c *Controller) Serve(ctx context.Context, ask door.ServeAsk) (door.Answer, error) {
 	q := aboutBytes(ask.FileAsk, ask.Bytes)
-	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
+	return c.answerFile(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
 		switch w.decision.Effect {
 		case policy.Hold:
-			return t.waits(q, w)
+			return t.answerWaiting(q, w)
 		case policy.Allow:
-			return c.serve(ctx, t, q, ask.Part, w)
+			return c.serveAllowed(ctx, t, q, ask.Part, w)
 		default:
 			return t.decided(ctx, q, w)
 		}
 	})
 }
 
-// asked gives the run that a question comes from, if it may be asked at all.
-func (c *Controller) asked(ctx context.Context, q question) (*tenant, error) {
-	t, err := c.admit(ctx, q.Sandbox)
+// admitQuestion gives the run that a question comes from, if it may be asked at all.
+func (c *Controller) admitQuestion(ctx context.Context, q fileQuestion) (*tenant, error) {
+	t, err := c.admitTenant(ctx, q.Sandbox)
 	if err != nil {
 		return nil, err
 	}
-	return t, q.check()
+	return t, q.checkQuestion()
 }
 
-// answer has a file weighed, and refuses it if what is known of it can't be read.
-func (c *Controller) answer(ctx context.Context, q question, say func(*tenant, weighed) (door.Answer, error)) (door.Answer, error) {
-	t, err := c.asked(ctx, q)
+// answerFile has a file weighed, and refuses it if what is known of it can't be read.
+func (c *Controller) answerFile(ctx context.Context, q fileQuestion, say func(*tenant, weighed) (door.Answer, error)) (door.Answer, error) {
+	t, err := c.admitQuestion(ctx, q)
 	if err != nil {
 		return door.Answer{}, err
 	}
-	w, err := t.weigh(ctx, q)
+	w, err := t.weighFile(ctx, q)
 	switch {
 	case errors.Is(err, errFacts):
 		return t.refuseUnknown(ctx, q, err)
@@ -135,8 +135,8 @@ type weighed struct {
 	decision policy.Decision
 }
 
-// weigh judges a file by all that is known now.
-func (t *tenant) weigh(ctx context.Context, q question) (w weighed, err error) {
+// weighFile judges a file by all that is known now.
+func (t *tenant) weighFile(ctx context.Context, q fileQuestion) (w weighed, err error) {
 	if w.about, err = t.known.subject(q.Package, ledger.Origin{Upstream: q.Upstream, Toolchain: q.Toolchain}); err != nil {
 		return w, err
 	}
@@ -144,12 +144,12 @@ func (t *tenant) weigh(ctx context.Context, q question) (w weighed, err error) {
 		return w, err
 	}
 	t.require(&w.about, q.Package)
-	w.judge = t.known.judge(w.about)
-	w.said = w.judge.File(q.facts())
+	w.judge = t.known.newJudge(w.about)
+	w.said = w.judge.File(q.fileFacts())
 	if isSource(t.run.Source, q) {
 		w.said = sourceDecision(t.run.Source)
 	}
-	w.decision = t.known.settle(planned(t.run.Plan, w.said))
+	w.decision = t.known.settleDecision(planned(t.run.Plan, w.said))
 	if t.run.Rehearsal && q.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {
 		w.decision = w.said
 		w.decision.Effect, w.decision.Reason = policy.Deny, planning.Unbuilt
@@ -164,7 +164,7 @@ func (t *tenant) weigh(ctx context.Context, q question) (w weighed, err error) {
 }
 
 // decided answers what waits for nobody: a denial is recorded, and an allowance is not.
-func (t *tenant) decided(ctx context.Context, q question, w weighed) (door.Answer, error) {
+func (t *tenant) decided(ctx context.Context, q fileQuestion, w weighed) (door.Answer, error) {
 	d := w.decision
 	if d.Allowed() {
 		t.noteShown(q, false)
@@ -178,9 +178,9 @@ func (t *tenant) decided(ctx context.Context, q question, w weighed) (door.Answe
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }
 
-// serve answers with what is allowed, once that is on record.
-func (c *Controller) serve(ctx context.Context, t *tenant, q question, part string, w weighed) (door.Answer, error) {
-	if err := (observer{t}).file(ctx, q, w.decision); err != nil {
+// serveAllowed answers with what is allowed, once that is on record.
+func (c *Controller) serveAllowed(ctx context.Context, t *tenant, q fileQuestion, part string, w weighed) (door.Answer, error) {
+	if err := (observer{t}).recordFile(ctx, q, w.decision); err != nil {
 		return door.Answer{}, err
 	}
 	r, err := t.book.Append(ctx, t.servedOrPlanned(q, part, w))
@@ -196,23 +196,23 @@ func (c *Controller) serve(ctx context.Context, t *tenant, q question, part stri
 
 // noteShown remembers, in a plan, a file that the resolver may read; given tells that it
 // gets the bytes.
-func (t *tenant) noteShown(q question, given bool) {
+func (t *tenant) noteShown(q fileQuestion, given bool) {
 	if t.shown == nil {
 		return
 	}
-	t.shown.File(q.FileAsk, planning.Reading{Digests: q.facts().Digests, Size: q.size(), Paths: q.paths, Evidence: q.evidence, Given: given})
+	t.shown.File(q.FileAsk, planning.Reading{Digests: q.fileFacts().Digests, Size: q.fileSize(), Paths: q.paths, Evidence: q.evidence, Given: given})
 }
 
-func artifactRecord(q question, outcome audit.Outcome, d policy.Decision) audit.Record {
+func artifactRecord(q fileQuestion, outcome audit.Outcome, d policy.Decision) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: outcome, File: q.File.Name, SourceURL: masking.Cut(q.SourceURL, 2_048),
-		SHA256: q.sha256(), Size: q.size(), ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
+		SHA256: q.sha256(), Size: q.fileSize(), ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
 	}
 	records.SetRef(&r, q.Package)
 	return r
 }
 
-func blockedRecord(q question, d policy.Decision) audit.Record {
+func blockedRecord(q fileQuestion, d policy.Decision) audit.Record {
 	r := artifactRecord(q, audit.Blocked, d)
 	if q.File.Kind == policy.KindMetadata {
 		r.Detail = map[string]string{records.DetailKind: string(policy.KindMetadata)}
@@ -221,7 +221,7 @@ func blockedRecord(q question, d policy.Decision) audit.Record {
 	return r
 }
 
-func (t *tenant) servedRecord(q question, part string, d policy.Decision) audit.Record {
+func (t *tenant) servedRecord(q fileQuestion, part string, d policy.Decision) audit.Record {
 	r := artifactRecord(q, audit.Served, d)
 	r.RequestedVersion, r.RequestedClaimed = t.requested(q.Package, d)
 	r.Detail = map[string]string{}
@@ -242,17 +242,17 @@ func (t *tenant) servedRecord(q question, part string, d policy.Decision) audit.
 
 // upstreamDigest is what the upstream or a witness says, if it is not the
 // record's own sha256.
-func upstreamDigest(q question) string {
-	if d := q.facts().Digest; d != "sha256:"+q.sha256() {
+func upstreamDigest(q fileQuestion) string {
+	if d := q.fileFacts().Digest; d != "sha256:"+q.sha256() {
 		return d
 	}
 	return ""
 }
 
 // findings are the gateway's and what the digests give reason for.
-func findings(q question) []string {
+func findings(q fileQuestion) []string {
 	all := slices.Clone(q.Findings)
-	switch digest := q.facts().Digest; {
+	switch digest := q.fileFacts().Digest; {
 	case digest == "":
 		all = append(all, "no digest of it is published; its first bytes count")
 	case !policy.StrongDigest(digest):
@@ -292,7 +292,7 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 
 // refuseUnknown records that a file was refused since its facts could not be
 // read. The cause goes with the error if that fails too.
-func (t *tenant) refuseUnknown(ctx context.Context, q question, cause error) (door.Answer, error) {
+func (t *tenant) refuseUnknown(ctx context.Context, q fileQuestion, cause error) (door.Answer, error) {
 	d := unknownDecision()
 	r := blockedRecord(q, d)
 	r.Outcome = audit.Failed

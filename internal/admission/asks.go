@@ -23,8 +23,8 @@ func (t *tenant) asking(d policy.Decision) approval.Ask {
 	}
 }
 
-// askOf is a file that waits, for the queue.
-func (t *tenant) askOf(q question, d policy.Decision) approval.Ask {
+// fileAsk is a file that waits, for the queue.
+func (t *tenant) fileAsk(q fileQuestion, d policy.Decision) approval.Ask {
 	w := t.asking(d)
 	w.Package, w.Upstream, w.Files = q.Package, q.Upstream, []approval.File{fileOf(q)}
 	if q.evidence != nil {
@@ -51,9 +51,9 @@ func (t *tenant) askOf(q question, d policy.Decision) approval.Ask {
 	return w
 }
 
-func fileOf(q question) approval.File {
+func fileOf(q fileQuestion) approval.File {
 	f := approval.File{
-		Name: q.File.Name, Kind: string(q.File.Kind), Digests: q.facts().Digests, Size: q.size(),
+		Name: q.File.Name, Kind: string(q.File.Kind), Digests: q.fileFacts().Digests, Size: q.fileSize(),
 		Scripts: q.File.Scripts, Published: q.File.Published,
 	}
 	if f.Size == 0 {

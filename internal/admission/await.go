@@ -19,8 +19,8 @@ import (
 // The rule of an ask that the queue does not take.
 const ruleQueue = "approvals.limit"
 
-// waits answers a question about what waits that is not to be had yet.
-func (t *tenant) waits(q question, w weighed) (door.Answer, error) {
+// answerWaiting answers a question about what waits that is not to be had yet.
+func (t *tenant) answerWaiting(q fileQuestion, w weighed) (door.Answer, error) {
 	if err := t.moveRelease(q, w); err != nil {
 		return door.Answer{}, err
 	}
@@ -30,16 +30,16 @@ func (t *tenant) waits(q question, w weighed) (door.Answer, error) {
 // previewed answers for a release that waits, whose metadata is read. It will be wanted
 // with the rest of its tree, so it is filed, that a person sees the whole tree when its
 // first file waits; nobody waits for that here.
-func (t *tenant) previewed(ctx context.Context, q question, w weighed) (door.Answer, error) {
-	a, err := t.waits(q, w)
-	if err != nil || !slices.ContainsFunc(q.facts().Digests, policy.StrongDigest) {
+func (t *tenant) previewed(ctx context.Context, q fileQuestion, w weighed) (door.Answer, error) {
+	a, err := t.answerWaiting(q, w)
+	if err != nil || !slices.ContainsFunc(q.fileFacts().Digests, policy.StrongDigest) {
 		return a, err
 	}
-	ask := t.askOf(q, w.decision)
+	ask := t.fileAsk(q, w.decision)
 	if t.rehearsals.Defer(&ask) {
 		return a, nil
 	}
-	request, err := t.known.file(ctx, ask)
+	request, err := t.known.fileAsk(ctx, ask)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) { // a full queue refuses the file, later
 		return door.Answer{}, err
 	}
@@ -50,19 +50,19 @@ func (t *tenant) previewed(ctx context.Context, q question, w weighed) (door.Ans
 // maxStale is how often an answer may be found that decides nothing.
 const maxStale = 3
 
-// await files what waits and waits for the answer as the policy says, and again
+// awaitAnswer files what waits and waits for the answer as the policy says, and again
 // if the answer was not about all of it. What then is decided is the answer; so
 // is the hold itself, once nobody waits any more.
-func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed) (door.Answer, error) {
+func (c *Controller) awaitAnswer(ctx context.Context, t *tenant, q fileQuestion, w weighed) (door.Answer, error) {
 	notes, err := foreseen(ctx, t, q, w)
 	if err != nil && door.ClientOf(ctx).Err() == nil { // who has gone is shown nothing of the tree, and asks again
 		return door.Answer{}, err
 	}
-	h := c.holds.begin(t)
+	h := c.holds.beginHold(t)
 	for {
-		ask := t.askOf(q, w.decision)
+		ask := t.fileAsk(q, w.decision)
 		ask.Notes = notes
-		request, err := t.known.file(ctx, ask)
+		request, err := t.known.fileAsk(ctx, ask)
 		if errors.Is(err, fault.ErrForbidden) {
 			return t.overfull(ctx, q, w.decision, err)
 		}
@@ -74,7 +74,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed
 			return door.Answer{}, err
 		}
 		a := door.Answer{Decision: w.decision, RequestID: r.RequestID, Seq: r.Seq, Approval: shownAs(request)}
-		over, why, err := h.answered(ctx, request, Hold{Approval: request.ID, Tree: request.Tree, Package: q.Package, Reason: w.decision.Reason})
+		over, why, err := h.awaitFiledAnswer(ctx, request, Hold{Approval: request.ID, Tree: request.Tree, Package: q.Package, Reason: w.decision.Reason})
 		if err != nil {
 			return door.Answer{}, err
 		}
@@ -82,10 +82,10 @@ func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed
 			a.Decision.Reason += why
 			return a, nil
 		}
-		if _, err := c.admit(ctx, q.Sandbox); err != nil {
+		if _, err := c.admitTenant(ctx, q.Sandbox); err != nil {
 			return door.Answer{}, err // it may be gone by now
 		}
-		if w, err = t.weigh(ctx, q); err != nil {
+		if w, err = t.weighFile(ctx, q); err != nil {
 			return door.Answer{}, err
 		}
 		if w.decision.Effect != policy.Hold {
@@ -95,7 +95,7 @@ func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed
 }
 
 // overfull refuses what the queue does not take, with its sentence.
-func (t *tenant) overfull(ctx context.Context, q question, d policy.Decision, cause error) (door.Answer, error) {
+func (t *tenant) overfull(ctx context.Context, q fileQuestion, d policy.Decision, cause error) (door.Answer, error) {
 	d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(cause), "; ")
 	r, err := t.book.Refuse(ctx, blockedRecord(q, d))
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
@@ -110,7 +110,7 @@ func notAsked(cause error) string {
 	return text
 }
 
-func pendingRecord(q question, d policy.Decision, id string) audit.Record {
+func pendingRecord(q fileQuestion, d policy.Decision, id string) audit.Record {
 	r := artifactRecord(q, audit.Pending, d)
 	r.Approval = id
 	records.Explain(&r, d)
@@ -142,8 +142,8 @@ type hold struct {
 	stale   int       // answers that decided nothing
 }
 
-// begin begins to count a client's patience.
-func (h *holds) begin(t *tenant) *hold {
+// beginHold begins to count a client's patience.
+func (h *holds) beginHold(t *tenant) *hold {
 	one := &hold{of: h, t: t, mode: policy.HoldFail}
 	if !t.run.Plan {
 		one.mode, one.maxWait = t.policy().OnHold()
@@ -152,11 +152,11 @@ func (h *holds) begin(t *tenant) *hold {
 	return one
 }
 
-// answered returns once a request that was just filed has an answer to be weighed; over:
+// awaitFiledAnswer returns once a request that was just filed has an answer to be weighed; over:
 // nobody waits for that any more, and why follows the reason.
-func (h *hold) answered(ctx context.Context, request approval.Request, what Hold) (over bool, why string, err error) {
+func (h *hold) awaitFiledAnswer(ctx context.Context, request approval.Request, what Hold) (over bool, why string, err error) {
 	if request.State == approval.Pending {
-		answered, why, err := h.wait(ctx, what)
+		answered, why, err := h.awaitDecision(ctx, what)
 		return !answered, why, err
 	}
 	if h.stale++; h.stale > maxStale {
@@ -165,10 +165,10 @@ func (h *hold) answered(ctx context.Context, request approval.Request, what Hold
 	return false, "", nil
 }
 
-// wait returns once the request is answered, or when nobody waits for that any
+// awaitDecision returns once the request is answered, or when nobody waits for that any
 // more; why, if it is not the policy's word, follows the reason. An error is the
 // end of the client's patience, or of everything.
-func (h *hold) wait(ctx context.Context, what Hold) (answered bool, why string, err error) {
+func (h *hold) awaitDecision(ctx context.Context, what Hold) (answered bool, why string, err error) {
 	ctx = door.ClientOf(ctx) // nobody waits for one who has gone
 	if h.mode == policy.HoldFail {
 		return false, "", nil
@@ -176,7 +176,7 @@ func (h *hold) wait(ctx context.Context, what Hold) (answered bool, why string, 
 	if err := ctx.Err(); err != nil {
 		return false, "", err
 	}
-	free, why := h.place()
+	free, why := h.takePlace()
 	if free == nil {
 		return false, why, nil
 	}
@@ -206,15 +206,15 @@ func (h *hold) wait(ctx context.Context, what Hold) (answered bool, why string, 
 	return err == nil, "", err
 }
 
-// place keeps a place among those that wait, of which there is an end.
-func (h *hold) place() (free func(), why string) {
+// takePlace keeps a place among those that wait, of which there is an end.
+func (h *hold) takePlace() (free func(), why string) {
 	limits := h.of.config.Limits
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	if h.t.holding >= limits.Waiting {
 		return nil, "; so many requests of this sandbox wait already that this one is not kept waiting"
 	}
-	_, done, ok := h.of.kept.Try(turns.For(context.Background(), h.t.run.payer()))
+	_, done, ok := h.of.kept.Try(turns.For(context.Background(), h.t.run.payerOf()))
 	if !ok {
 		return nil, "; so many requests wait already that this one is not kept waiting"
 	}

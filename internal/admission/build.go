@@ -51,7 +51,7 @@ const (
 type Builds struct {
 	tenants *tenants
 	desk    *building.Desk // nil: nothing is built
-	answer  func(ctx context.Context, ask door.BuildAsk, build func(*tenant, question, weighed) (door.BuildAnswer, error)) (door.BuildAnswer, error)
+	answer  func(ctx context.Context, ask door.BuildAsk, build func(*tenant, fileQuestion, weighed) (door.BuildAnswer, error)) (door.BuildAnswer, error)
 }
 
 // newBuilds are those of a controller, which has its configuration.
@@ -60,10 +60,10 @@ func newBuilds(c *Controller) *Builds {
 	if c.config.Workshops != nil {
 		b.desk = building.NewDesk(building.Config{Maker: c.config.Workshops, Dir: c.config.BuildDir})
 	}
-	b.answer = func(ctx context.Context, ask door.BuildAsk, build func(*tenant, question, weighed) (door.BuildAnswer, error)) (door.BuildAnswer, error) {
-		q := question{FileAsk: ask.FileAsk}
+	b.answer = func(ctx context.Context, ask door.BuildAsk, build func(*tenant, fileQuestion, weighed) (door.BuildAnswer, error)) (door.BuildAnswer, error) {
+		q := fileQuestion{FileAsk: ask.FileAsk}
 		var out door.BuildAnswer
-		refused, err := c.answer(ctx, q, func(t *tenant, w weighed) (answer door.Answer, err error) {
+		refused, err := c.answerFile(ctx, q, func(t *tenant, w weighed) (answer door.Answer, err error) {
 			out, err = build(t, q, w)
 			return out.Answer, err
 		})
@@ -82,7 +82,7 @@ type attempts struct {
 	of  map[string]int // by key
 }
 
-func (a *attempts) take(key string) bool {
+func (a *attempts) takeAttempt(key string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.all >= maxBuilds || a.of[key] >= maxAttempts {
@@ -126,7 +126,7 @@ func (b *Builds) Build(ctx context.Context, ask door.BuildAsk) (door.BuildAnswer
 	}
 	ctx, done := door.Lasting(ctx)
 	defer done()
-	return b.answer(ctx, ask, func(t *tenant, q question, w weighed) (door.BuildAnswer, error) {
+	return b.answer(ctx, ask, func(t *tenant, q fileQuestion, w weighed) (door.BuildAnswer, error) {
 		builder, makes := b.builder(t, q.Package)
 		if !slices.Contains(makes, q.File.Kind) {
 			builder = ""
@@ -145,7 +145,7 @@ func (b *Builds) Build(ctx context.Context, ask door.BuildAsk) (door.BuildAnswer
 		case isSHA256(q.File.Digest) && q.File.Digest != "sha256:"+ask.SHA256:
 			return door.BuildAnswer{}, fault.Invalid("%s is made of another file than the index lists", ask.Package)
 		}
-		return b.build(ctx, t, q, ask, building.Source{
+		return b.buildSource(ctx, t, q, ask, building.Source{
 			Package: q.Package, Makes: q.File.Kind, File: ask.Source, Digest: q.File.Digest, SHA256: ask.SHA256, Through: w.decision.Through,
 		}, builder)
 	})
@@ -153,7 +153,7 @@ func (b *Builds) Build(ctx context.Context, ask door.BuildAsk) (door.BuildAnswer
 
 // ReadBuilt implements door.Door.
 func (b *Builds) ReadBuilt(_ context.Context, ask door.ReadBuiltAsk) ([]byte, error) {
-	if _, err := b.tenants.get(ask.Sandbox); err != nil {
+	if _, err := b.tenants.getTenant(ask.Sandbox); err != nil {
 		return nil, err
 	}
 	if b.desk == nil {
@@ -162,10 +162,10 @@ func (b *Builds) ReadBuilt(_ context.Context, ask door.ReadBuiltAsk) ([]byte, er
 	return b.desk.Read(ask.SHA256, ask.Offset)
 }
 
-// build has an admitted source built, as long as the run lives, and records what came of it.
-func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.BuildAsk, source building.Source, builder string) (door.BuildAnswer, error) {
+// buildSource has an admitted source built, as long as the run lives, and records what came of it.
+func (b *Builds) buildSource(ctx context.Context, t *tenant, q fileQuestion, ask door.BuildAsk, source building.Source, builder string) (door.BuildAnswer, error) {
 	key := builder + "/" + ask.SHA256 + "/" + ask.File.Name
-	if !t.built.take(key) {
+	if !t.built.takeAttempt(key) {
 		d := buildRefusal(q, "it is not built again: this run has had too much built, or this too often")
 		return refuseBuild(ctx, t, q, d, nil)
 	}
@@ -178,13 +178,13 @@ func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.Buil
 	}
 	result, err := b.desk.Do(ctx, building.Job{
 		Source: source,
-		Key:    key, Sandbox: t.run.Sandbox, Payer: t.run.payer(), URL: ask.URL, Policy: law.Apart(),
+		Key:    key, Sandbox: t.run.Sandbox, Payer: t.run.payerOf(), URL: ask.URL, Policy: law.Apart(),
 	})
 	if err != nil && ctx.Err() != nil {
 		return door.BuildAnswer{}, ctx.Err()
 	}
 	if failed, ok := errors.AsType[*building.Failure](err); ok {
-		return refuseBuild(ctx, t, q, buildRefusal(q, told(failed)), failed)
+		return refuseBuild(ctx, t, q, buildRefusal(q, describeFailure(failed)), failed)
 	}
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
 		return refuseBuild(ctx, t, q, buildRefusal(q, "it could not be made: "+masking.Cut(f.Sentence, 500)), nil)
@@ -196,12 +196,12 @@ func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.Buil
 	return door.BuildAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Allow, Rule: ruleOf(q.File.Kind)}, RequestID: r.RequestID, Seq: r.Seq}, Built: &result.Built}, err
 }
 
-func buildRefusal(q question, reason string) policy.Decision {
+func buildRefusal(q fileQuestion, reason string) policy.Decision {
 	return policy.Decision{Effect: policy.Deny, Rule: ruleOf(q.File.Kind), ResolvedBy: policy.ByIntegrity, Reason: reason}
 }
 
-// told is a failure in a sentence, with where to read more.
-func told(f *building.Failure) string {
+// describeFailure is a failure in a sentence, with where to read more.
+func describeFailure(f *building.Failure) string {
 	reason := f.Sentence
 	if says := telling(f); says != "" {
 		reason += ": " + strconv.QuoteToASCII(masking.Cut(says, mostLine))
@@ -229,7 +229,7 @@ func telling(f *building.Failure) string {
 }
 
 // refuseBuild records that nothing is built, with the end of what the build wrote.
-func refuseBuild(ctx context.Context, t *tenant, q question, d policy.Decision, failed *building.Failure) (door.BuildAnswer, error) {
+func refuseBuild(ctx context.Context, t *tenant, q fileQuestion, d policy.Decision, failed *building.Failure) (door.BuildAnswer, error) {
 	record := blockedRecord(q, d)
 	if failed != nil {
 		if record.Detail == nil {
@@ -247,7 +247,7 @@ func refuseBuild(ctx context.Context, t *tenant, q question, d policy.Decision, 
 
 // builtRecord is the record of what was built: the file as which it is offered, with its own
 // digest and its source's.
-func builtRecord(q question, ask door.BuildAsk, made building.Result) audit.Record {
+func builtRecord(q fileQuestion, ask door.BuildAsk, made building.Result) audit.Record {
 	rule, reason := "packages.sdist", "it was built of its source distribution, in a sandbox of its own"
 	if q.File.Kind == policy.KindRan {
 		rule, reason = "packages.install_scripts", "its install scripts ran in a sandbox of their own, and it has none any more"
@@ -266,7 +266,7 @@ func builtRecord(q question, ask door.BuildAsk, made building.Result) audit.Reco
 
 // isSource tells whether a question is about the file that a workshop is for. The run that
 // wants something made of it has admitted it.
-func isSource(s *building.Source, q question) bool {
+func isSource(s *building.Source, q fileQuestion) bool {
 	if s == nil {
 		return false
 	}

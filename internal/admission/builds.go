@@ -44,7 +44,7 @@ type Build struct {
 // RecordBuild records a stage before it is so: in the run of the build's sandbox, or in
 // the daemon's where it has none.
 func (l *Lives) RecordBuild(ctx context.Context, sandbox string, b Build) error {
-	r := audit.Record{Kind: audit.KindBuild, Outcome: b.outcome(), Token: b.Token, Detail: map[string]string{}, Reason: masking.Cut(b.sentence(), 1_024)}
+	r := audit.Record{Kind: audit.KindBuild, Outcome: b.outcome(), Token: b.Token, Detail: map[string]string{}, Reason: masking.Cut(b.describeBuild(), 1_024)}
 	for key, text := range map[string]string{
 		detailBuild: b.ID, detailTemplate: b.Template, detailBase: b.Base, detailStep: b.Step, detailSnapshot: b.Snapshot, records.DetailEvent: string(b.Stage),
 	} {
@@ -59,7 +59,7 @@ func (l *Lives) RecordBuild(ctx context.Context, sandbox string, b Build) error 
 		}
 		return err
 	}
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (b Build) outcome() audit.Outcome {
 	return audit.Started
 }
 
-func (b Build) sentence() string {
+func (b Build) describeBuild() string {
 	name := strconv.Quote(masking.Cut(b.Template, 128))
 	switch b.Stage {
 	case BuildBegun:

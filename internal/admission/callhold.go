@@ -21,46 +21,46 @@ import (
 func (c *toolCall) subject() approval.Call {
 	text := c.arguments.Text()
 	return approval.Call{
-		Tool: c.tool.Name, Source: c.source(), Definition: c.tool.Definition(), Digest: approval.DigestOf(text), Arguments: text,
+		Tool: c.tool.Name, Source: c.sourceName(), Definition: c.tool.Definition(), Digest: approval.DigestOf(text), Arguments: text,
 	}
 }
 
-// source is whose tool is called: one of the host's is anybody's, and one that a client has
+// sourceName is whose tool is called: one of the host's is anybody's, and one that a client has
 // given to a sandbox is that sandbox's alone.
-func (c *toolCall) source() string {
+func (c *toolCall) sourceName() string {
 	if c.own {
 		return approval.SourceSandbox(c.t.run.Sandbox)
 	}
 	return approval.SourceHost
 }
 
-// answered weighs what people have answered about a call that waits. Nobody is asked about
+// weighAnswers weighs what people have answered about a call that waits. Nobody is asked about
 // one past those that the policy has for the sandbox.
-func (c *toolCall) answered(ctx context.Context, d policy.Decision) (policy.Decision, error) {
+func (c *toolCall) weighAnswers(ctx context.Context, d policy.Decision) (policy.Decision, error) {
 	c.judged = ""
-	d = c.t.known.settle(d)
+	d = c.t.known.settleDecision(d)
 	if d.Effect != policy.Hold {
 		return d, nil
 	}
-	if left := c.t.calls.left(c.t.policy()); !left.Allowed() {
+	if left := c.t.calls.decideCallsLeft(c.t.policy()); !left.Allowed() {
 		return left, nil
 	}
 	about := c.subject()
 	c.judged = about.Definition
-	answers, _, err := c.t.known.config.Approvals.Grants(ctx, about.Project(), c.t.known.asker())
+	answers, _, err := c.t.known.config.Approvals.Grants(ctx, about.Project(), c.t.known.askerOf())
 	if err != nil {
 		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about the tool %s could not be read", c.tool.Name)
 	}
 	return policy.AnswerCall(d, c.tool.Name, about.Bound(), answers), nil
 }
 
-// wait files a call and waits for the answer as the policy says; over is true once nobody
+// fileAndAwait files a call and waits for the answer as the policy says; over is true once nobody
 // waits for that any more. Meanwhile the call takes no other's place.
-func (c *toolCall) wait(ctx context.Context, d policy.Decision) (a door.ToolAnswer, over bool, err error) {
-	request, err := c.t.known.config.Approvals.Ask(ctx, c.askOf(d))
+func (c *toolCall) fileAndAwait(ctx context.Context, d policy.Decision) (a door.ToolAnswer, over bool, err error) {
+	request, err := c.t.known.config.Approvals.Ask(ctx, c.toolAsk(d))
 	if errors.Is(err, fault.ErrForbidden) {
 		d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(err), "; ")
-		a, err = caller{c.t}.refuse(ctx, door.ToolRefused, c.tool.Name, d)
+		a, err = caller{c.t}.refuseCall(ctx, door.ToolRefused, c.tool.Name, d)
 		return a, true, err
 	}
 	if err != nil {
@@ -71,22 +71,22 @@ func (c *toolCall) wait(ctx context.Context, d policy.Decision) (a door.ToolAnsw
 		return a, true, err
 	}
 	a = door.ToolAnswer{Outcome: door.ToolHeld, Reason: d.Reason, RequestID: r.RequestID, Approval: request.ID}
-	c.seat.rest()
-	over, why, err := c.hold.answered(ctx, request, Hold{Approval: request.ID, Tool: request.Call.Named(), Reason: d.Reason})
+	c.seat.restSeat()
+	over, why, err := c.hold.awaitFiledAnswer(ctx, request, Hold{Approval: request.ID, Tool: request.Call.Named(), Reason: d.Reason})
 	if over || err != nil {
 		a.Reason += why
 		return a, true, err
 	}
 	if problem := c.seat.resume(); problem != "" {
-		a, err = caller{c.t}.refuse(ctx, door.ToolBusy, c.tool.Name, policy.Decision{Rule: door.RuleToolQuota, ResolvedBy: policy.ByRule, Reason: problem})
+		a, err = caller{c.t}.refuseCall(ctx, door.ToolBusy, c.tool.Name, policy.Decision{Rule: door.RuleToolQuota, ResolvedBy: policy.ByRule, Reason: problem})
 		return a, true, err
 	}
-	_, err = c.box.tenants.admit(ctx, c.ask.Sandbox) // it may be gone by now
+	_, err = c.box.tenants.admitTenant(ctx, c.ask.Sandbox) // it may be gone by now
 	return a, false, err
 }
 
-// use takes the answer that lets the call be made, if one does; taken: another call has.
-func (c *toolCall) use(ctx context.Context) (taken bool, err error) {
+// useAnswer takes the answer that lets the call be made, if one does; taken: another call has.
+func (c *toolCall) useAnswer(ctx context.Context) (taken bool, err error) {
 	if c.decision.ResolvedBy != policy.ByApproval {
 		return false, nil
 	}
@@ -100,8 +100,8 @@ func (c *toolCall) use(ctx context.Context) (taken bool, err error) {
 	return true, nil
 }
 
-// askOf is a call that waits, for the queue.
-func (c *toolCall) askOf(d policy.Decision) approval.Ask {
+// toolAsk is a call that waits, for the queue.
+func (c *toolCall) toolAsk(d policy.Decision) approval.Ask {
 	w := c.t.asking(d)
 	w.Call = c.subject()
 	w.Evidence = evidence.Evidence{Call: &evidence.Call{Commands: hostAsker{c.t}.commands(), Description: masking.Sealed(c.tool.Description, 1_024)}}

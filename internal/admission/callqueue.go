@@ -57,9 +57,9 @@ type calls struct {
 	idle    chan struct{}           // closed once none runs; nil: nobody waits for that
 }
 
-// stop ends all calls, lets no other begin, and waits until their ends are on record, as
+// stopCalls ends all calls, lets no other begin, and waits until their ends are on record, as
 // long as ctx lasts.
-func (c *calls) stop(ctx context.Context) {
+func (c *calls) stopCalls(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
 	for _, cancel := range c.cancels {
@@ -79,9 +79,9 @@ func (c *calls) stop(ctx context.Context) {
 	}
 }
 
-// begin counts a call that is about to begin, unless the policy has no more of them for
+// beginCall counts a call that is about to begin, unless the policy has no more of them for
 // the sandbox. undo takes it back.
-func (c *calls) begin(p *policy.Policy) (d policy.Decision, undo func()) {
+func (c *calls) beginCall(p *policy.Policy) (d policy.Decision, undo func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d = policy.CallsLeft(p, c.made); !d.Allowed() {
@@ -95,8 +95,8 @@ func (c *calls) begin(p *policy.Policy) (d policy.Decision, undo func()) {
 	}
 }
 
-// left answers whether the policy has more calls for the sandbox.
-func (c *calls) left(p *policy.Policy) policy.Decision {
+// decideCallsLeft answers whether the policy has more calls for the sandbox.
+func (c *calls) decideCallsLeft(p *policy.Policy) policy.Decision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return policy.CallsLeft(p, c.made)
@@ -111,18 +111,18 @@ type seat struct {
 	rests bool   // it waits for a person, and takes nobody's place
 }
 
-// leave counts the call out.
-func (s *seat) leave() {
+// leaveQueue counts the call out.
+func (s *seat) leaveQueue() {
 	if !s.rests {
-		s.rest()
+		s.restSeat()
 	}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	delete(s.of.cancels, s.id)
 }
 
-// rest gives the call's place to others until it goes on. It still ends with its sandbox.
-func (s *seat) rest() {
+// restSeat gives the call's place to others until it goes on. It still ends with its sandbox.
+func (s *seat) restSeat() {
 	s.rests = true
 	s.done()
 	c := s.of
@@ -138,14 +138,14 @@ func (s *seat) rest() {
 func (s *seat) resume() (problem string) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	s.done, problem = s.queue.admit(s.of)
+	s.done, problem = s.queue.admitCall(s.of)
 	s.rests = problem != ""
 	return problem
 }
 
-// admit counts a call among those that are under way, or says why it can't be. Needs the
+// admitCall counts a call among those that are under way, or says why it can't be. Needs the
 // sandbox's mu.
-func (q *callQueue) admit(of *calls) (done func(), problem string) {
+func (q *callQueue) admitCall(of *calls) (done func(), problem string) {
 	switch {
 	case of.closed:
 		return nil, "the sandbox has ended"
@@ -160,8 +160,8 @@ func (q *callQueue) admit(of *calls) (done func(), problem string) {
 	return done, ""
 }
 
-// enter lets a call in, or says why it has to wait.
-func (q *callQueue) enter(of *calls, cancel func(), now time.Time) (in *seat, problem string) {
+// enterCall lets a call in, or says why it has to wait.
+func (q *callQueue) enterCall(of *calls, cancel func(), now time.Time) (in *seat, problem string) {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	most := float64(4 * q.limits.PerSecond)
@@ -174,7 +174,7 @@ func (q *callQueue) enter(of *calls, cancel func(), now time.Time) (in *seat, pr
 	if of.tokens < 1 && !of.closed {
 		return nil, "this sandbox calls tools more often than it may; call again in a second"
 	}
-	done, problem := q.admit(of)
+	done, problem := q.admitCall(of)
 	if problem != "" {
 		return nil, problem
 	}

@@ -14,16 +14,16 @@ import (
 // caller is a sandbox as one that calls tools.
 type caller struct{ t *tenant }
 
-// end ends the calls of a sandbox that ends. A tool that does not end within a moment
+// endCalls ends the calls of a sandbox that ends. A tool that does not end within a moment
 // is on record behind the sandbox.
-func (c caller) end(ctx context.Context) {
+func (c caller) endCalls(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	c.t.calls.stop(within)
+	c.t.calls.stopCalls(within)
 }
 
-// replay takes a record of a tool from the log.
-func (c caller) replay(r audit.Record) {
+// replayRecord takes a record of a tool from the log.
+func (c caller) replayRecord(r audit.Record) {
 	t := c.t
 	switch r.Outcome { //nolint:exhaustive // a tool's records have no other
 	case audit.Started:

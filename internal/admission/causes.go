@@ -20,7 +20,7 @@ const (
 	certain                  // all that somebody wanted is withheld
 )
 
-func weigh(r audit.Record, missedByCommand bool) weight {
+func weighCause(r audit.Record, missedByCommand bool) weight {
 	pull := ledger.Pull(r.Detail[records.DetailPull])
 	inPart := r.Detail[records.DetailWhat] == records.WhatIndex
 	switch {
@@ -73,11 +73,11 @@ func newCauses() causes {
 	return causes{during: map[uint64]int{}, sure: map[episode]bool{}, any: map[string]bool{}, are: map[toldID]bool{}, projects: map[toldProject]bool{}, named: map[int]bool{}}
 }
 
-// take notes when a record of a refusal came.
-func (c *causes) take(r audit.Record, install int) { c.during[r.Seq] = install }
+// takeRecord notes when a record of a refusal came.
+func (c *causes) takeRecord(r audit.Record, install int) { c.during[r.Seq] = install }
 
-// found takes a refusal for a cause.
-func (c *causes) found(r audit.Record) {
+// noteCause takes a refusal for a cause.
+func (c *causes) noteCause(r audit.Record) {
 	c.sure[c.episodeOf(r)], c.any[r.Ecosystem] = true, true
 	c.are[toldID{r.Sandbox, r.RequestID}] = true
 	c.projects[toldProject{r.Sandbox, records.ProjectOf(r)}] = true
@@ -103,9 +103,9 @@ func (c *causes) soughtName(r audit.Record) bool {
 	return c.named[install] || c.named[0] || install == 0 && len(c.named) > 0
 }
 
-// is tells whether a refusal is to be told as a cause. Of a page the last refusal is told, which may be another than
+// isCause tells whether a refusal is to be told as a cause. Of a page the last refusal is told, which may be another than
 // the one that was found, and of what is no package, or was let through, each.
-func (c *causes) is(r door.Refusal) bool {
+func (c *causes) isCause(r door.Refusal) bool {
 	return r.Alarm || r.Package.Name == "" || r.Outcome == string(audit.WouldDeny) || r.Outcome == string(audit.WouldHold) ||
 		c.are[toldID{r.Sandbox, r.RequestID}] ||
 		r.Outcome == string(audit.Withheld) && c.projects[toldProject{r.Sandbox, r.Package.Project()}]
@@ -125,7 +125,7 @@ func (s *summary) refuseWithheld() {
 	var found [certain + 1][]audit.Record
 	for _, r := range s.withheld {
 		if s.mayBeCause(r) {
-			w := weigh(r, s.missedByCommand(records.ProjectOf(r)))
+			w := weighCause(r, s.missedByCommand(records.ProjectOf(r)))
 			found[w] = append(found[w], r)
 		}
 	}
@@ -143,23 +143,23 @@ func (s *summary) refuseWithheld() {
 }
 
 func (s *summary) refuseRecord(r audit.Record) {
-	s.causes.found(r)
+	s.causes.noteCause(r)
 	line := packageLine(r)
 	if r.Detail[records.DetailWhat] == records.WhatIndex && len(r.Withheld) > 0 {
 		line.Version = r.Withheld[len(r.Withheld)-1].To
 	}
-	s.refused.add(line, 1)
+	s.refused.addLine(line, 1)
 }
 
 // mayBeCause tells whether nothing that is known of a withheld page says that nobody missed it.
 func (s *summary) mayBeCause(r audit.Record) bool {
 	p := records.ProjectOf(r)
 	inPart := r.Detail[records.DetailWhat] == records.WhatIndex
-	had := s.got(p, r.Seq) || inPart && s.endings.allWell()
+	had := s.wasServed(p, r.Seq) || inPart && s.endings.allWell()
 	return !s.blocked[p] && r.Detail[records.DetailEvent] != records.EventRepeats && !s.passedOver(r) && (r.Detail[records.DetailAlarm] != "" || !had)
 }
 
-// got tells whether a project of which something was withheld was had all the same.
-func (s *summary) got(p pkgref.Ref, withheld uint64) bool {
+// wasServed tells whether a project of which something was withheld was had all the same.
+func (s *summary) wasServed(p pkgref.Ref, withheld uint64) bool {
 	return s.had.Of(p) || s.parents[p] || s.pages[p] > withheld
 }

@@ -110,11 +110,11 @@ func TestNoCauseStandsForAnother(t *testing.T) {
 // hides none of it behind another.
 func TestRecordsOfAnEarlierVersionAreCauses(t *testing.T) {
 	part := audit.Record{Kind: audit.KindPackage, Outcome: audit.Withheld, Detail: map[string]string{records.DetailWhat: records.WhatIndex}}
-	if w := weigh(part, false); w != certain {
+	if w := weighCause(part, false); w != certain {
 		t.Errorf("it weighs %d", w)
 	}
 	whole := audit.Record{Kind: audit.KindPackage, Outcome: audit.Withheld, Detail: map[string]string{records.DetailWhat: records.WhatPackage}}
-	if w := weigh(whole, false); w != certain {
+	if w := weighCause(whole, false); w != certain {
 		t.Errorf("it weighs %d", w)
 	}
 }
@@ -140,9 +140,9 @@ func TestWithheldIsNotSilent(t *testing.T) {
 // TestTheLastRefusalOfAPageIsACause: of a page the last refusal is shown, and the one before may be the cause.
 func TestTheLastRefusalOfAPageIsACause(t *testing.T) {
 	c := newCauses()
-	c.found(audit.Record{Sandbox: "sb1", Ecosystem: "node", Package: "lib", RequestID: "first"})
+	c.noteCause(audit.Record{Sandbox: "sb1", Ecosystem: "node", Package: "lib", RequestID: "first"})
 	last := door.Refusal{Sandbox: "sb1", Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: "lib"}, Outcome: string(audit.Withheld), RequestID: "second"}
-	if !c.is(last) {
+	if !c.isCause(last) {
 		t.Error("it is behind --all")
 	}
 }

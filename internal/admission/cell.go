@@ -18,11 +18,11 @@ import (
 // allowed its `started` record is durable when Cell returns; if not, its `blocked` record is.
 // CommandFinished is told its end.
 func (c *Controller) Cell(ctx context.Context, sandbox, id, language, code string) (door.Answer, error) {
-	t, err := c.admit(ctx, sandbox)
+	t, err := c.admitTenant(ctx, sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d, err := t.judging.judge(ctx, t, len(code), func() policy.CommandInput { return codeInput(language, code) })
+	d, err := t.judging.judgeText(ctx, t, len(code), func() policy.CommandInput { return codeInput(language, code) })
 	sum := sha256.Sum256([]byte(code))
 	r := audit.Record{
 		Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User,
@@ -34,7 +34,7 @@ func (c *Controller) Cell(ctx context.Context, sandbox, id, language, code strin
 	if err != nil {
 		return door.Answer{}, unjudged(ctx, t, r, err)
 	}
-	d = t.known.settle(d)
+	d = t.known.settleDecision(d)
 	if d.Effect == policy.Hold { // rules can't say so of code
 		d.Effect = policy.Deny
 	}
@@ -45,10 +45,10 @@ func (c *Controller) Cell(ctx context.Context, sandbox, id, language, code strin
 	if r, err = t.book.Append(ctx, r); err != nil {
 		return door.Answer{}, err
 	}
-	t.command(r, nil, c.config.Limits)
+	t.takeCommand(r, nil, c.config.Limits)
 	if d.Allowed() {
 		for _, argv := range shellLines(language, code) {
-			t.claim(argv, c.config.Limits)
+			t.takeClaims(argv, c.config.Limits)
 		}
 	}
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil

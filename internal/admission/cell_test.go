@@ -44,7 +44,7 @@ func TestCells(t *testing.T) {
 	if got := h.records(t, audit.Finished); len(got) != 1 || !slices.Equal(got[0].Command, []string{"python", "1 + 1"}) || got[0].Detail["error"] != "ValueError: bad" {
 		t.Errorf("%+v", got)
 	}
-	sb, err := h.tenants.get("sb2")
+	sb, err := h.tenants.getTenant("sb2")
 	must(t, err)
 	if got := sb.claims[pkgref.Ref{Ecosystem: pkgref.Python, Name: "requests"}]; got != "==2.31.0" {
 		t.Errorf("the cell claims %q of %v", got, sb.claims)

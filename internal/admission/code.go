@@ -53,15 +53,15 @@ const (
 // CodeBegins judges code by the policy's rules before it runs. If it is allowed its
 // `started` record is durable when CodeBegins returns; if not, its `blocked` record is.
 func (c *Codes) CodeBegins(ctx context.Context, code Code) (door.Answer, error) {
-	t, err := c.tenants.admit(ctx, code.ID)
+	t, err := c.tenants.admitTenant(ctx, code.ID)
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d, err := t.judging.judge(ctx, t, len(code.Text), func() policy.CommandInput { return codeInput(code.Language, code.Text) })
+	d, err := t.judging.judgeText(ctx, t, len(code.Text), func() policy.CommandInput { return codeInput(code.Language, code.Text) })
 	if err != nil {
 		return door.Answer{}, unjudged(ctx, t, codeRecord(t, code, policy.Decision{}), err)
 	}
-	d = t.known.settle(d)
+	d = t.known.settleDecision(d)
 	if d.Effect == policy.Hold { // rules can't say so of code
 		d.Effect = policy.Deny
 	}
@@ -100,11 +100,11 @@ func codeRecord(t *tenant, code Code, d policy.Decision) audit.Record {
 // CodeEnded records how often its refusals were repeated, and what became of code that began, whatever
 // the run's quota says.
 func (c *Codes) CodeEnded(ctx context.Context, id string, end CodeEnd) error {
-	t, err := c.tenants.get(id)
+	t, err := c.tenants.getTenant(id)
 	if err != nil {
 		return err
 	}
-	caller{t}.end(ctx)
+	caller{t}.endCalls(ctx)
 	t.mu.Lock()
 	started := t.running[id]
 	delete(t.running, id)

@@ -62,12 +62,12 @@ func (r Refused) decision() policy.Decision {
 
 // CommandAs is Command for a command of which more is known than its words.
 func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, asked Asked) (door.Answer, error) {
-	t, err := c.admit(ctx, sandbox)
+	t, err := c.admitTenant(ctx, sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
 	argv := asked.Argv
-	d, err := t.judging.judge(ctx, t, bytesOfWords(argv)+len(asked.Text), func() policy.CommandInput {
+	d, err := t.judging.judgeText(ctx, t, bytesOfWords(argv)+len(asked.Text), func() policy.CommandInput {
 		in := commandInput(argv, asked.Text)
 		if asked.Code && len(argv) > 0 {
 			in.Code = &argv[len(argv)-1]
@@ -79,7 +79,7 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, asked As
 	if err != nil {
 		return door.Answer{}, unjudged(ctx, t, r, err)
 	}
-	d = t.known.settle(d)
+	d = t.known.settleDecision(d)
 	if asked.Refused != nil && d.Allowed() {
 		d = asked.Refused.decision()
 	}
@@ -90,7 +90,7 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, asked As
 	if r, err = t.book.Append(ctx, r); err != nil {
 		return door.Answer{}, err
 	}
-	t.command(r, argv, c.config.Limits)
+	t.takeCommand(r, argv, c.config.Limits)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
 }
 
@@ -112,8 +112,8 @@ func unjudged(ctx context.Context, t *tenant, r audit.Record, cause error) error
 	return errors.Join(cause, err)
 }
 
-// command takes a command's record.
-func (t *tenant) command(r audit.Record, argv []string, limits Limits) {
+// takeCommand takes a command's record.
+func (t *tenant) takeCommand(r audit.Record, argv []string, limits Limits) {
 	if r.Outcome == audit.Blocked {
 		t.book.Blocked(r)
 		return
@@ -121,11 +121,11 @@ func (t *tenant) command(r audit.Record, argv []string, limits Limits) {
 	t.mu.Lock()
 	t.running[r.Detail[records.DetailCommand]] = r
 	t.mu.Unlock()
-	t.claim(argv, limits)
+	t.takeClaims(argv, limits)
 }
 
-// claim takes what a command asks for.
-func (t *tenant) claim(argv []string, limits Limits) {
+// takeClaims takes what a command asks for.
+func (t *tenant) takeClaims(argv []string, limits Limits) {
 	found := t.clients.Read(argv)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +208,7 @@ func inlineCode(argv []string) (string, bool) {
 // CommandFinished records how a command ended. It is recorded whatever the
 // run's quota says. An end that the log does not take is written later, see OwesEnd.
 func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, exit channel.Exit) error {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func exitDetail(id string, exit channel.Exit) map[string]string {
 
 // Finished returns the ids of the sandbox's commands whose end is on record.
 func (c *Controller) Finished(_ context.Context, sandbox string) map[string]bool {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return nil
 	}

@@ -174,7 +174,7 @@ var _ door.Door = (*Controller)(nil)
 
 // New makes a Controller that knows no sandbox yet.
 func New(config Config) *Controller {
-	config = config.complete()
+	config = config.withDefaults()
 	known := &tenants{by: map[string]*tenant{}}
 	files := &Files{tenants: known, open: map[uint64]*FileBegun{}}
 	lives := &Lives{log: config.Log, tenants: known, files: files, overdue: overdue{log: config.Log}, settle: config.Settle, logger: config.Logger}
@@ -200,15 +200,15 @@ func New(config Config) *Controller {
 	if config.Trees != nil && config.Approvals != nil {
 		about := knowledge{config: &c.config}
 		c.desk = &planning.Desk{
-			Trees: config.Trees, Timeout: config.Limits.Tree, Plan: c.Plan, Describe: about.describe, Ask: about.file, AskTree: config.Approvals.AskTree,
+			Trees: config.Trees, Timeout: config.Limits.Tree, Plan: c.Plan, Describe: about.describeAsk, Ask: about.fileAsk, AskTree: config.Approvals.AskTree,
 		}
 		c.desk.Open()
 	}
 	return c
 }
 
-// complete is a configuration with what was left out.
-func (config Config) complete() Config {
+// withDefaults is a configuration with what was left out.
+func (config Config) withDefaults() Config {
 	if config.Clock == nil {
 		config.Clock = clock.Plain(time.Now)
 	}
@@ -284,25 +284,25 @@ func (c *Controller) Register(r Run) error {
 	}
 	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
 	if err := t.ledger.FollowLock(); err != nil {
-		t.forget()
+		t.forgetTenant()
 		return err
 	}
-	return c.add(t)
+	return c.addTenant(t)
 }
 
-func (c *Controller) add(t *tenant) error {
+func (c *Controller) addTenant(t *tenant) error {
 	if !t.run.Narrowing.IsZero() {
-		t.narrowing.set(t.run.Narrowing)
+		t.narrowing.setNarrowing(t.run.Narrowing)
 	}
-	return c.tenants.add(t)
+	return c.tenants.addTenant(t)
 }
 
 // Unregister forgets a sandbox. Its records stay, and those that are still to be written are: see WriteOverdue.
-func (c *Controller) Unregister(sandbox string) { c.tenants.remove(sandbox) }
+func (c *Controller) Unregister(sandbox string) { c.tenants.removeTenant(sandbox) }
 
-// admit returns a sandbox that may still ask.
-func (c *Controller) admit(ctx context.Context, sandbox string) (*tenant, error) {
-	return c.tenants.admit(ctx, sandbox)
+// admitTenant returns a sandbox that may still ask.
+func (c *Controller) admitTenant(ctx context.Context, sandbox string) (*tenant, error) {
+	return c.tenants.admitTenant(ctx, sandbox)
 }
 
 // Trust implements Door.

@@ -295,7 +295,7 @@ func TestIndexAndArtifactAndPolicyAgree(t *testing.T) {
 			if diff := cmp.Diff(index.Verdicts[index.OfFile[i]], a.Decision); diff != "" {
 				rt.Fatalf("index and artifact differ about %s %s:\n%s", name, f.Version, diff)
 			}
-			tenant, _ := h.tenants.get("sb1")
+			tenant, _ := h.tenants.getTenant("sb1")
 			d := h.policy.Decide(noon(), policy.Input{
 				Subject:   policy.Subject{Package: python(name, f.Version), Edges: tenant.ledger.EdgesTo(python(name, "")).List},
 				FileFacts: f.Facts(),
@@ -529,12 +529,12 @@ func (h *house) busy(tb testing.TB) {
 func TestARestoredSandboxIsAsItWas(t *testing.T) {
 	h := newHouse(t, Limits{})
 	h.busy(t)
-	old, err := h.tenants.get("sb1")
+	old, err := h.tenants.getTenant("sb1")
 	must(t, err)
 	must(t, old.book.Summarise(t.Context()))
 	second := New(Config{Clients: all.Asked, Log: h.log, Clock: h})
 	must(t, second.Restore(t.Context(), h.run()))
-	restored, err := second.tenants.get("sb1")
+	restored, err := second.tenants.getTenant("sb1")
 	must(t, err)
 
 	before, err := h.Refusals(t.Context(), "sb1", "", 0)

@@ -61,7 +61,7 @@ func (c Copy) detail() map[string]string {
 // SandboxSnapshotted records a copy of a sandbox before anybody can use it, and
 // returns the record's number.
 func (l *Lives) SandboxSnapshotted(ctx context.Context, sandbox string, made Copy) (uint64, error) {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return 0, err
 	}
@@ -112,7 +112,7 @@ func (l *Lives) announceSnapshot(ctx context.Context, owner string, of Copy, eve
 // SandboxRestored records that a sandbox is a copy, before it starts, with what
 // came in it.
 func (l *Lives) SandboxRestored(ctx context.Context, sandbox string, from Copy) error {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (l *Lives) SnapshotOnRecord(ctx context.Context, seq uint64, made Copy) err
 // CommandCopied records that a command runs in a copy because it ran in its
 // source.
 func (l *Lives) CommandCopied(ctx context.Context, sandbox, id, of string, argv []string) error {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}

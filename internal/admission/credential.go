@@ -20,9 +20,9 @@ type Injection struct {
 	secrets *secret.Broker
 }
 
-// admit returns a sandbox that may still ask.
-func (i *Injection) admit(ctx context.Context, sandbox string) (*tenant, error) {
-	t, err := i.tenants.get(sandbox)
+// admitTenant returns a sandbox that may still ask.
+func (i *Injection) admitTenant(ctx context.Context, sandbox string) (*tenant, error) {
+	t, err := i.tenants.getTenant(sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -31,17 +31,17 @@ func (i *Injection) admit(ctx context.Context, sandbox string) (*tenant, error) 
 
 // Credentials implements Door. Without TLS a host gets none.
 func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (door.CredentialsAnswer, error) {
-	t, err := i.admit(ctx, ask.Sandbox)
+	t, err := i.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.CredentialsAnswer{}, err
 	}
 	p := t.policy()
 	ofHost, kept := policy.SecretsOfHost(p, ask.Name), i.secrets.Of(ask.Name)
-	if err := i.reach(ctx, t, ask.HostPort, kept); err != nil {
+	if err := i.addHostSecrets(ctx, t, ask.HostPort, kept); err != nil {
 		return door.CredentialsAnswer{}, err
 	}
 	answer := door.CredentialsAnswer{
-		Placeholders: t.run.Placeholders, Kept: kept, Seek: len(i.wants(t)) > 0 || t.secrets.Any() || len(kept) > 0, Alone: policy.RefusesOwn(p, ask.Name, ask.Port),
+		Placeholders: t.run.Placeholders, Kept: kept, Seek: len(i.listWantedSecrets(t)) > 0 || t.secrets.Any() || len(kept) > 0, Alone: policy.RefusesOwn(p, ask.Name, ask.Port),
 	}
 	if !ask.TLS {
 		answer.Withheld = onlyTLS(ofHost, ask.Name)
@@ -64,16 +64,16 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 	return answer, nil
 }
 
-// reach adds the secrets of a host to those of which the gateway is told, if the policy allows the host to the sandbox now,
+// addHostSecrets adds the secrets of a host to those of which the gateway is told, if the policy allows the host to the sandbox now,
 // or a person has. The gateway is believed nothing of where a sandbox has been: it would be told of what other runs have
 // there. One that waits for a person is added with the connection that follows the answer.
-func (i *Injection) reach(ctx context.Context, t *tenant, host door.HostPort, kept []string) error {
+func (i *Injection) addHostSecrets(ctx context.Context, t *tenant, host door.HostPort, kept []string) error {
 	if len(kept) == 0 {
 		return nil
 	}
 	d, err := t.judgeHost(ctx, host.Name, host.Port, "")
 	if err == nil && d.Allowed() {
-		t.reached.add(kept)
+		t.reached.addNames(kept)
 	}
 	return err
 }
@@ -87,13 +87,13 @@ func onlyTLS(ofHost []policy.Credential, host string) string {
 	return "the policy gives " + host + " the secret " + masking.Cut(ofHost[0].Secret, 128) + ", so plain HTTP to it is refused; use https"
 }
 
-// wants are the secrets that the run may be given, or might have been before it was narrowed.
-func (i *Injection) wants(t *tenant) (all []secret.Want) {
+// listWantedSecrets are the secrets that the run may be given, or might have been before it was narrowed.
+func (i *Injection) listWantedSecrets(t *tenant) (all []secret.Want) {
 	for _, c := range policy.SecretsOf(t.policy()) {
 		all = append(all, secret.Want{Name: c.Secret, Host: c.Host})
 	}
-	for _, one := range i.tenants.ofRun(t) {
-		for _, name := range one.former.names() {
+	for _, one := range i.tenants.tenantsOfRun(t) {
+		for _, name := range one.former.listMissing() {
 			all = append(all, secret.Want{Name: name}) // to find out whether it is still the same
 		}
 	}
@@ -106,16 +106,16 @@ const maxLent = 32 << 10
 
 // Lent implements Door.
 func (i *Injection) Lent(_ context.Context, ask door.LentAsk) (door.LentAnswer, error) {
-	t, err := i.tenants.get(ask.Sandbox)
+	t, err := i.tenants.getTenant(ask.Sandbox)
 	if err != nil {
 		return door.LentAnswer{}, err
 	}
-	reached := t.reached.all()
-	lent, upTo, more := t.secrets.Since(sinceOf(ask.Since, reached), append(i.wants(t), reached...), maxLent)
+	reached := t.reached.listSecrets()
+	lent, upTo, more := t.secrets.Since(sinceOf(ask.Since, reached), append(i.listWantedSecrets(t), reached...), maxLent)
 	answer := door.LentAnswer{Values: map[string][]string{}, Moment: momentOf(upTo, reached), More: more}
 	for name, values := range lent {
 		for _, v := range values {
-			if text := i.shown(name, v); text != "" {
+			if text := i.shownToGateway(name, v); text != "" {
 				answer.Values[name] = append(answer.Values[name], text)
 			}
 		}
@@ -125,10 +125,10 @@ func (i *Injection) Lent(_ context.Context, ask door.LentAsk) (door.LentAnswer, 
 
 // others adds what the answer of a host must not have beside what its request gets.
 func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *door.SecretsAnswer) error {
-	had, err := t.secrets.Had(ctx, append(i.wants(t), t.reached.all()...))
-	for _, one := range i.tenants.ofRun(t) {
+	had, err := t.secrets.Had(ctx, append(i.listWantedSecrets(t), t.reached.listSecrets()...))
+	for _, one := range i.tenants.tenantsOfRun(t) {
 		if err == nil {
-			err = one.former.find(had, one.secrets)
+			err = one.former.findValues(had, one.secrets)
 		}
 	}
 	if err != nil {
@@ -138,7 +138,7 @@ func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *
 	size := 0
 	for name, values := range had {
 		for _, v := range values {
-			text := i.shown(name, v)
+			text := i.shownToGateway(name, v)
 			if text == "" || text == answer.Values[name] {
 				continue
 			}
@@ -153,7 +153,7 @@ func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *
 
 // Secrets implements Door. The policy of now says which there are.
 func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.SecretsAnswer, error) {
-	t, err := i.admit(ctx, ask.Sandbox)
+	t, err := i.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.SecretsAnswer{}, err
 	}
@@ -166,7 +166,7 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 		return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "%s", d.Reason)
 	}
 	if d.Allowed() { // else Connect adds them
-		t.reached.add(i.secrets.Of(ask.Name)) // by a connection from before the daemon was started, too
+		t.reached.addNames(i.secrets.Of(ask.Name)) // by a connection from before the daemon was started, too
 	}
 	answer := door.SecretsAnswer{Values: map[string]string{}}
 	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
@@ -174,7 +174,7 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 		if !slices.ContainsFunc(given, func(c policy.Credential) bool { return c.Secret == use.Secret && c.For(ask.Request.Git) }) {
 			return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "the policy does not give the secret %q to %s any more", masking.Cut(use.Secret, 128), ask.Name)
 		}
-		if err := i.give(ctx, t, ask.Name, use, &answer); err != nil {
+		if err := i.giveSecret(ctx, t, ask.Name, use, &answer); err != nil {
 			return door.SecretsAnswer{}, err
 		}
 	}
@@ -192,7 +192,7 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 // recordUse puts on record that a request gets a secret.
 func (i *Injection) recordUse(ctx context.Context, t *tenant, ask door.SecretsAsk, use exchange.Use) error {
 	detail := requestDetail(ask.HostPort, ask.Request, use.Secret, use.Where)
-	values, confirm := t.former.fresh(use.Secret, t.secrets.Held(use.Secret), func(v secret.Value) bool { return i.shown(use.Secret, v) != "" })
+	values, confirm := t.former.detailUse(use.Secret, t.secrets.Held(use.Secret), func(v secret.Value) bool { return i.shownToGateway(use.Secret, v) != "" })
 	detail[detailValues] = values
 	_, err := t.book.Append(ctx, audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Used, ResolvedBy: string(policy.ByNetwork), Rule: ruleUse + use.Secret,
@@ -213,7 +213,7 @@ func requestDetail(h door.HostPort, r exchange.Request, secret, where string) ma
 
 // Declined implements Door.
 func (i *Injection) Declined(ctx context.Context, ask door.DeclinedAsk) error {
-	t, err := i.admit(ctx, ask.Sandbox)
+	t, err := i.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (i *Injection) Declined(ctx context.Context, ask door.DeclinedAsk) error {
 
 // Leaked implements Door.
 func (i *Injection) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, error) {
-	t, err := i.tenants.get(ask.Sandbox) // also of a run that is cut: it has happened
+	t, err := i.tenants.getTenant(ask.Sandbox) // also of a run that is cut: it has happened
 	if err != nil {
 		return door.Answer{}, err
 	}

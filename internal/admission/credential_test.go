@@ -163,7 +163,7 @@ func TestASecretEndsWithTheRun(t *testing.T) {
 	if got, err := c.Secrets(t.Context(), using("api.example", "two")); err != nil || got.Values["two"] == "" || got.Values["one"] != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	ended, err := c.tenants.get("sb1")
+	ended, err := c.tenants.getTenant("sb1")
 	must(t, err)
 	c.Unregister("sb1")
 	if got, err := c.Secrets(t.Context(), using("api.example", "two")); err == nil || len(got.Values) > 0 {

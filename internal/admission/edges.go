@@ -14,7 +14,7 @@ import (
 // run, or that waits for a person: what its metadata requires counts through the
 // entry that admitted it, and only tells who wants what while it waits.
 func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []door.Requirement) error {
-	t, err := c.admit(ctx, sandbox)
+	t, err := c.admitTenant(ctx, sandbox)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (c *Controller) Edges(ctx context.Context, sandbox string, parent pkgref.Re
 
 // EdgesOfIndex implements Door.
 func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []door.IndexRequirement) error {
-	t, err := c.admit(ctx, sandbox)
+	t, err := c.admitTenant(ctx, sandbox)
 	if err != nil {
 		return err
 	}

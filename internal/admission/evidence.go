@@ -10,18 +10,18 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// file puts an ask into the queue, with what the imported lists say of it for
+// fileAsk puts an ask into the queue, with what the imported lists say of it for
 // the person who answers.
-func (k knowledge) file(ctx context.Context, w approval.Ask) (approval.Request, error) {
-	w, err := k.describe(w)
+func (k knowledge) fileAsk(ctx context.Context, w approval.Ask) (approval.Request, error) {
+	w, err := k.describeAsk(w)
 	if err != nil {
 		return approval.Request{}, err
 	}
 	return k.config.Approvals.Ask(ctx, w)
 }
 
-// describe adds to an ask what the imported lists say of the release.
-func (k knowledge) describe(w approval.Ask) (approval.Ask, error) {
+// describeAsk adds to an ask what the imported lists say of the release.
+func (k knowledge) describeAsk(w approval.Ask) (approval.Ask, error) {
 	if k.config.Advisories == nil {
 		w.Evidence.Unchecked = append(w.Evidence.Unchecked, "malware, vulnerabilities and popularity: this installation has no advisories and no lists")
 		return w, nil

@@ -53,7 +53,7 @@ type FileEnd struct {
 // FileBegins puts on record that a client is about to write, read, move or remove a file, or to make a
 // directory. It is durable when FileBegins returns; after an error nothing may happen. End is told its end.
 func (f *Files) FileBegins(ctx context.Context, sandbox string, file channel.File) (*FileBegun, error) {
-	t, err := f.tenants.get(sandbox)
+	t, err := f.tenants.getTenant(sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +99,9 @@ func (f *Files) FileUnderWay(seq uint64) bool {
 	return f.open[seq] != nil
 }
 
-// endOf ends all that clients do with the files of a sandbox. After an end that the log does not take it
+// endFilesOf ends all that clients do with the files of a sandbox. After an end that the log does not take it
 // is not asked to take the others: each could wait as long for one that hangs.
-func (f *Files) endOf(ctx context.Context, sandbox, reason string) error {
+func (f *Files) endFilesOf(ctx context.Context, sandbox, reason string) error {
 	var all []*FileBegun
 	f.mu.Lock()
 	for _, b := range f.open {
@@ -119,12 +119,12 @@ func (f *Files) endOf(ctx context.Context, sandbox, reason string) error {
 		if len(errs) > 0 {
 			put = b.tenant.book.AppendLater
 		}
-		err := b.write(ctx, FileEnd{Outcome: audit.Aborted, Reason: reason}, put)
+		err := b.writeEnd(ctx, FileEnd{Outcome: audit.Aborted, Reason: reason}, put)
 		if !records.Kept(err) {
-			b.leave()
+			b.leaveEnd()
 			return err
 		}
-		b.forget()
+		b.forgetBegun()
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -132,12 +132,12 @@ func (f *Files) endOf(ctx context.Context, sandbox, reason string) error {
 	return errors.Join(errs...)
 }
 
-// leave has somebody else put the end on record that could not be written: whoever does it or, if
+// leaveEnd has somebody else put the end on record that could not be written: whoever does it or, if
 // he came and went meanwhile, who looks for begins that nobody follows.
-func (b *FileBegun) leave() {
+func (b *FileBegun) leaveEnd() {
 	b.ending.Store(false)
 	if b.over.Load() && b.ending.CompareAndSwap(false, true) {
-		b.forget()
+		b.forgetBegun()
 	}
 }
 
@@ -154,11 +154,11 @@ func (b *FileBegun) End(ctx context.Context, end FileEnd) error {
 	if !b.ending.CompareAndSwap(false, true) {
 		return nil
 	}
-	defer b.forget() // behind the record: who finds that nobody follows it looks for its end then
-	return b.write(ctx, end, b.tenant.book.Append)
+	defer b.forgetBegun() // behind the record: who finds that nobody follows it looks for its end then
+	return b.writeEnd(ctx, end, b.tenant.book.Append)
 }
 
-func (b *FileBegun) write(ctx context.Context, end FileEnd, put func(context.Context, audit.Record) (audit.Record, error)) error {
+func (b *FileBegun) writeEnd(ctx context.Context, end FileEnd, put func(context.Context, audit.Record) (audit.Record, error)) error {
 	detail := map[string]string{records.DetailBegan: strconv.FormatUint(b.record.Seq, 10)}
 	for _, key := range audit.FileDetail() {
 		if text := b.record.Detail[key]; text != "" {
@@ -181,7 +181,7 @@ func (b *FileBegun) write(ctx context.Context, end FileEnd, put func(context.Con
 	return err
 }
 
-func (b *FileBegun) forget() {
+func (b *FileBegun) forgetBegun() {
 	b.files.mu.Lock()
 	defer b.files.mu.Unlock()
 	delete(b.files.open, b.record.Seq)

@@ -58,9 +58,9 @@ func (f *former) digestOf(name, text string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// replay takes a record of the sandbox, or of one that it is a copy of. One that says nothing of the values
+// replayRecord takes a record of the sandbox, or of one that it is a copy of. One that says nothing of the values
 // stands for a value that nobody knows.
-func (f *former) replay(r audit.Record) {
+func (f *former) replayRecord(r audit.Record) {
 	name, is := strings.CutPrefix(r.Rule, ruleUse)
 	if r.Outcome != audit.Used || !is {
 		return
@@ -88,8 +88,8 @@ func (f *former) replay(r audit.Record) {
 	}
 }
 
-// names are the secrets of which a value is missing.
-func (f *former) names() (all []string) {
+// listMissing are the secrets of which a value is missing.
+func (f *former) listMissing() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, traces := range f.missing {
@@ -101,9 +101,9 @@ func (f *former) names() (all []string) {
 	return all
 }
 
-// find has a lease know those of the missing values that are among the known ones. It is an error if
+// findValues has a lease know those of the missing values that are among the known ones. It is an error if
 // one is left that may still be good: fault.ErrUnavailable.
-func (f *former) find(known map[string][]secret.Value, lease *secret.Lease) error {
+func (f *former) findValues(known map[string][]secret.Value, lease *secret.Lease) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name := range f.missing {
@@ -127,9 +127,9 @@ func (f *former) find(known map[string][]secret.Value, lease *secret.Lease) erro
 	return nil
 }
 
-// fresh is detailValues of a use, and confirm is called once it is on record. Values that count for nothing
+// detailUse is detailValues of a use, and confirm is called once it is on record. Values that count for nothing
 // by themselves are left out.
-func (f *former) fresh(name string, held []secret.Held, counts func(secret.Value) bool) (text string, confirm func()) {
+func (f *former) detailUse(name string, held []secret.Held, counts func(secret.Value) bool) (text string, confirm func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var words, digests []string

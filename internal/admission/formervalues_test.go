@@ -159,8 +159,8 @@ func TestASecretThatIsAlwaysTheSame(t *testing.T) {
 		}
 	}
 	silent := newFormer(nil)
-	silent.replay(audit.Record{Kind: audit.KindNetwork, Outcome: audit.Used, Rule: "credentials.one"})
-	if err := silent.find(nil, nil); err == nil {
+	silent.replayRecord(audit.Record{Kind: audit.KindNetwork, Outcome: audit.Used, Rule: "credentials.one"})
+	if err := silent.findValues(nil, nil); err == nil {
 		t.Error("a record that does not say which it was")
 	}
 }
@@ -189,9 +189,9 @@ func TestARecordThatTheLogHasNoMore(t *testing.T) {
 	find := func(records ...audit.Record) error {
 		f := newFormer([]byte("the installation's"))
 		for _, r := range records {
-			f.replay(r)
+			f.replayRecord(r)
 		}
-		return f.find(map[string][]secret.Value{"one": {held}}, secret.NewBroker(nil, time.Now).Lease())
+		return f.findValues(map[string][]secret.Value{"one": {held}}, secret.NewBroker(nil, time.Now).Lease())
 	}
 	if err := find(uses...); err != nil {
 		t.Errorf("both are there: %v", err)
@@ -199,7 +199,7 @@ func TestARecordThatTheLogHasNoMore(t *testing.T) {
 	if find(uses[1]) == nil {
 		t.Error("the first one is gone, and nobody minds")
 	}
-	values, _ := newFormer(nil).fresh("one", []secret.Held{{}}, func(secret.Value) bool { return false })
+	values, _ := newFormer(nil).detailUse("one", []secret.Held{{}}, func(secret.Value) bool { return false })
 	if err := find(audit.Record{Outcome: audit.Used, Rule: "credentials.one", Detail: map[string]string{detailValues: values}}); err != nil {
 		t.Errorf("none that counts (%s): %v", values, err)
 	}
@@ -257,10 +257,10 @@ func TestAValueThatHasEnded(t *testing.T) {
 	f := newFormer([]byte("key"))
 	for until, want := range map[time.Time]bool{time.Now().Add(-time.Hour): true, time.Now().Add(time.Hour): false, {}: false} {
 		held := []secret.Held{{Until: until}}
-		values, _ := f.fresh("one", held, func(secret.Value) bool { return true })
+		values, _ := f.detailUse("one", held, func(secret.Value) bool { return true })
 		other := newFormer([]byte("key"))
-		other.replay(audit.Record{Outcome: audit.Used, Rule: "credentials.one", Detail: map[string]string{detailValues: values}})
-		if err := other.find(nil, nil); (err == nil) != want {
+		other.replayRecord(audit.Record{Outcome: audit.Used, Rule: "credentials.one", Detail: map[string]string{detailValues: values}})
+		if err := other.findValues(nil, nil); (err == nil) != want {
 			t.Errorf("one that ends %v (%s): %v", until, values, err)
 		}
 	}

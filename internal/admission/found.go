@@ -39,7 +39,7 @@ type Findings struct {
 
 // Scanning is what becomes of what is found in a sandbox's ways out.
 func (c *Findings) Scanning(sandbox string) (policy.Scanning, error) {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return policy.Scanning{}, err
 	}
@@ -50,11 +50,11 @@ func (c *Findings) Scanning(sandbox string) (policy.Scanning, error) {
 // and way, however often it is looked at again. where is the command, the file, or the host and the place in the request. The record
 // has no value, but what tells equal ones from others to who has this installation's key.
 func (c *Findings) Found(ctx context.Context, sandbox string, place Place, where string, f scan.Finding) error {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
-	_, err = c.take(ctx, t, c.finding(t, place, where, f))
+	_, err = c.takeFinding(ctx, t, c.finding(t, place, where, f))
 	return err
 }
 
@@ -68,7 +68,7 @@ func (c *Findings) finding(t *tenant, place Place, where string, f scan.Finding)
 		Kind: audit.KindFinding, Outcome: outcome, User: t.run.User, Rule: ruleScanning + string(place), Reason: foundSentence(place, where, f),
 		Detail: map[string]string{
 			records.DetailWhat: "finding", records.DetailName: f.Rule, records.DetailWhere: masking.Cut(where, 1_024), records.DetailAction: f.Outcome.String(),
-			records.DetailAt: strconv.FormatInt(f.At, 10), records.DetailLength: strconv.Itoa(f.Length), records.DetailDigest: c.keyed(f.Sum),
+			records.DetailAt: strconv.FormatInt(f.At, 10), records.DetailLength: strconv.Itoa(f.Length), records.DetailDigest: c.keyedDigest(f.Sum),
 		},
 	}
 	if f.Late && f.Outcome > scan.Report {
@@ -90,8 +90,8 @@ func onlyObserved(t *tenant, place Place, f scan.Finding, r *audit.Record) {
 	r.Reason += "; the policy would " + would.String() + " it, and only observes (mode: observe)"
 }
 
-// take records a finding, unless there are too many.
-func (c *Findings) take(ctx context.Context, t *tenant, r audit.Record) (audit.Record, error) {
+// takeFinding records a finding, unless there are too many.
+func (c *Findings) takeFinding(ctx context.Context, t *tenant, r audit.Record) (audit.Record, error) {
 	if !t.book.TakesFinding(r) {
 		r = audit.Record{
 			Kind: audit.KindFinding, Outcome: audit.Exceeded, User: t.run.User, Rule: ruleFindingsQuota,
@@ -113,9 +113,9 @@ func foundSentence(place Place, where string, f scan.Finding) string {
 	return fmt.Sprintf("%s (%s) was found in %s%s: %s", what, f.Rule, ways[place], masking.Cut(where, 200), became)
 }
 
-// keyed is what stands for a value on record: half of a keyed digest is enough to tell two
+// keyedDigest is what stands for a value on record: half of a keyed digest is enough to tell two
 // from each other.
-func (c *Findings) keyed(sum [sha256.Size]byte) string {
+func (c *Findings) keyedDigest(sum [sha256.Size]byte) string {
 	h := hmac.New(sha256.New, c.key)
 	h.Write(sum[:]) // a hash never fails
 	return hex.EncodeToString(h.Sum(nil)[:16])

@@ -22,7 +22,7 @@ const nameUnseen = "not-scanned"
 
 // Scans implements Door.
 func (c *Findings) Scans(ctx context.Context, ask door.ScansAsk) (door.ScansAnswer, error) {
-	t, err := c.tenants.admit(ctx, ask.Sandbox)
+	t, err := c.tenants.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.ScansAnswer{}, err
 	}
@@ -33,7 +33,7 @@ func (c *Findings) Scans(ctx context.Context, ask door.ScansAsk) (door.ScansAnsw
 // FoundInRequest implements Door. The host and the place in the request are where something
 // was found; which request it was first is a detail.
 func (c *Findings) FoundInRequest(ctx context.Context, ask door.FoundAsk) (door.FoundAnswer, error) {
-	t, err := c.tenants.get(ask.Sandbox)
+	t, err := c.tenants.getTenant(ask.Sandbox)
 	if err != nil {
 		return door.FoundAnswer{}, err
 	}
@@ -52,7 +52,7 @@ func (c *Findings) FoundInRequest(ctx context.Context, ask door.FoundAsk) (door.
 	var answer door.FoundAnswer
 	for _, r := range all {
 		r.Detail[records.DetailRequest] = masking.Cut(strings.TrimSpace(ask.Request.Method+" "+ask.Request.Path), 256)
-		r, err := c.take(ctx, t, r)
+		r, err := c.takeFinding(ctx, t, r)
 		if err != nil {
 			return door.FoundAnswer{}, err
 		}

@@ -24,7 +24,7 @@ type FreezeChange struct {
 // SandboxFroze records that a sandbox was frozen, has thawed, or waits unfrozen
 // though its policy says freeze.
 func (l *Lives) SandboxFroze(ctx context.Context, sandbox string, change FreezeChange) error {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}

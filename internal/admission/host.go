@@ -33,7 +33,7 @@ const (
 // it is door.ProtocolTCP. What the sandbox's own client closed stays closed under any
 // policy, so that reason comes first.
 func (t *tenant) judgeHost(ctx context.Context, name string, port int, protocol string) (policy.Decision, error) {
-	if open, reason := t.narrowing.get().Name(name); !open {
+	if open, reason := t.narrowing.getNarrowing().Name(name); !open {
 		return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}, nil
 	}
 	judge := t.policy().Host
@@ -44,12 +44,12 @@ func (t *tenant) judgeHost(ctx context.Context, name string, port int, protocol 
 	if d.Effect != policy.Deny && t.run.Plan {
 		return policy.Decision{Effect: policy.Deny, Rule: rulePlan, ResolvedBy: policy.ByNetwork, Reason: "installs are only weighed here, so nothing but package registries is reached"}, nil
 	}
-	return hostAsker{t}.answered(ctx, d, name, port)
+	return hostAsker{t}.weighAnswers(ctx, d, name, port)
 }
 
 // judgeAddresses is d, as long as the sandbox's client has closed none of the addresses.
 func (t *tenant) judgeAddresses(d policy.Decision, name string, addresses []netip.Addr) policy.Decision {
-	narrowing := t.narrowing.get()
+	narrowing := t.narrowing.getNarrowing()
 	for _, a := range addresses {
 		if open, reason := narrowing.Address(name, a); !open {
 			return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}
@@ -60,7 +60,7 @@ func (t *tenant) judgeAddresses(d policy.Decision, name string, addresses []neti
 
 // Connect implements Door.
 func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Answer, error) {
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
@@ -71,7 +71,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	if err != nil {
 		return door.Answer{}, err
 	}
-	if d.Would != "" && !t.unlisted.take(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names) {
+	if d.Would != "" && !t.unlisted.takeName(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names) {
 		return hostAsker{t}.tooMany(ctx)
 	}
 	if d.Allowed() {
@@ -83,7 +83,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, ask.Port)
 		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 	}
-	if err := (observer{t}).host(ctx, d, ask.Name, ask.Port); err != nil {
+	if err := (observer{t}).recordHost(ctx, d, ask.Name, ask.Port); err != nil {
 		return door.Answer{}, err
 	}
 	detail := hostDetail(ask.Name, ask.Port)
@@ -97,8 +97,8 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	if err != nil {
 		return door.Answer{}, err
 	}
-	t.lookups.led(ask.Name)
-	t.reached.add(c.secrets.Of(ask.Name))
+	t.lookups.noteLed(ask.Name)
+	t.reached.addNames(c.secrets.Of(ask.Name))
 	t.hosts.Begin(r, ask.Addresses)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, hostRequests{t}.awaited(ctx, r.Seq)
 }
@@ -135,7 +135,7 @@ func addressesText(addresses []netip.Addr) string {
 
 // refuseHost records a refusal about a name, or counts it. Port 0 is a DNS question.
 func (t *tenant) refuseHost(ctx context.Context, d policy.Decision, outcome audit.Outcome, name string, port int) (audit.Record, error) {
-	return hostRequests{t}.refuse(ctx, d, outcome, name, port, "")
+	return hostRequests{t}.recordRefusal(ctx, d, outcome, name, port, "")
 }
 
 // hostRequests are those of one sandbox.
@@ -153,9 +153,9 @@ func (h hostRequests) carried(d policy.Decision, name string, port int, judged b
 	}
 }
 
-// refuse records a refusal about a name, or a request to it, which is told by its method and path; "":
+// recordRefusal records a refusal about a name, or a request to it, which is told by its method and path; "":
 // about the name alone.
-func (h hostRequests) refuse(ctx context.Context, d policy.Decision, outcome audit.Outcome, name string, port int, request string) (audit.Record, error) {
+func (h hostRequests) recordRefusal(ctx context.Context, d policy.Decision, outcome audit.Outcome, name string, port int, request string) (audit.Record, error) {
 	t := h.t
 	r := hostRecord(d, outcome, name, port)
 	if request != "" {
@@ -192,7 +192,7 @@ func hostRecord(d policy.Decision, outcome audit.Outcome, name string, port int)
 
 // HostRefused implements Door.
 func (c *Controller) HostRefused(ctx context.Context, h door.HostRefusal) (door.Answer, error) {
-	t, err := c.admit(ctx, h.Sandbox)
+	t, err := c.admitTenant(ctx, h.Sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
@@ -201,13 +201,13 @@ func (c *Controller) HostRefused(ctx context.Context, h door.HostRefusal) (door.
 	if h.Rule == door.RuleHostUnresolved || h.Rule == door.RuleHostUnreached {
 		outcome = audit.Failed
 	}
-	r, err := hostRequests{t}.refuse(ctx, d, outcome, h.Name, h.Port, h.Request)
+	r, err := hostRequests{t}.recordRefusal(ctx, d, outcome, h.Name, h.Port, h.Request)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }
 
 // Standing implements Door.
 func (c *Controller) Standing(ctx context.Context, sandbox string, connections []uint64) (ended []uint64, err error) {
-	t, err := c.admit(ctx, sandbox)
+	t, err := c.admitTenant(ctx, sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (c *Controller) Standing(ctx context.Context, sandbox string, connections [
 
 // Disconnected implements Door.
 func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) error {
-	t, err := c.tenants.get(d.Sandbox)
+	t, err := c.tenants.getTenant(d.Sandbox)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ type unlisted struct {
 	first map[string]time.Time
 }
 
-// take takes a name in; false: there are too many others.
-func (u *unlisted) take(name string, now time.Time, most int) bool {
+// takeName takes a name in; false: there are too many others.
+func (u *unlisted) takeName(name string, now time.Time, most int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, known := u.first[name]; known {
@@ -43,7 +43,7 @@ func (u *unlisted) take(name string, now time.Time, most int) bool {
 	return true
 }
 
-func (u *unlisted) since(name string) time.Time {
+func (u *unlisted) firstSeen(name string) time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.first[name]
@@ -52,16 +52,16 @@ func (u *unlisted) since(name string) time.Time {
 // hostAsker asks people about hosts for a sandbox.
 type hostAsker struct{ t *tenant }
 
-// answered weighs what people have answered about a host that waits. A DNS question
+// weighAnswers weighs what people have answered about a host that waits. A DNS question
 // is about no port yet, so it stays a hold.
-func (h hostAsker) answered(ctx context.Context, d policy.Decision, name string, port int) (policy.Decision, error) {
+func (h hostAsker) weighAnswers(ctx context.Context, d policy.Decision, name string, port int) (policy.Decision, error) {
 	t := h.t
-	d = t.known.settle(d)
+	d = t.known.settleDecision(d)
 	if d.Effect != policy.Hold && d.Would == "" || port == 0 || t.known.config.Approvals == nil {
 		return d, nil
 	}
 	project := approval.Host{Name: name, Port: port}.Project()
-	answers, _, err := t.known.config.Approvals.Grants(ctx, project, t.known.asker())
+	answers, _, err := t.known.config.Approvals.Grants(ctx, project, t.known.askerOf())
 	if err != nil {
 		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", masking.Cut(name, 253))
 	}
@@ -111,11 +111,11 @@ func (h hostAsker) tooMany(ctx context.Context) (door.Answer, error) {
 func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answer, error) {
 	ctx, done := door.Lasting(ctx)
 	defer done()
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
-	h := c.holds.begin(t)
+	h := c.holds.beginHold(t)
 	for {
 		d, err := t.judgeHost(ctx, ask.Name, ask.Port, ask.Protocol)
 		if err != nil {
@@ -124,14 +124,14 @@ func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answ
 		if d.Effect != policy.Hold {
 			return hostAsker{t}.decided(ctx, d, ask)
 		}
-		if !t.unlisted.take(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names) {
+		if !t.unlisted.takeName(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names) {
 			return hostAsker{t}.tooMany(ctx)
 		}
-		request, a, err := hostAsker{t}.file(ctx, d, ask)
+		request, a, err := hostAsker{t}.fileHost(ctx, d, ask)
 		if err != nil || a.Decision.Effect != policy.Hold {
 			return a, err
 		}
-		over, why, err := h.answered(ctx, request, Hold{Approval: request.ID, Host: request.Host.String(), Reason: d.Reason})
+		over, why, err := h.awaitFiledAnswer(ctx, request, Hold{Approval: request.ID, Host: request.Host.String(), Reason: d.Reason})
 		if err != nil {
 			return door.Answer{}, err
 		}
@@ -139,16 +139,16 @@ func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answ
 			a.Decision.Reason += why
 			return a, nil
 		}
-		if _, err := c.admit(ctx, ask.Sandbox); err != nil {
+		if _, err := c.admitTenant(ctx, ask.Sandbox); err != nil {
 			return door.Answer{}, err // it may be gone by now
 		}
 	}
 }
 
-// file puts a host into the queue, and on record that it waits.
-func (h hostAsker) file(ctx context.Context, d policy.Decision, ask door.HostAsk) (approval.Request, door.Answer, error) {
+// fileHost puts a host into the queue, and on record that it waits.
+func (h hostAsker) fileHost(ctx context.Context, d policy.Decision, ask door.HostAsk) (approval.Request, door.Answer, error) {
 	t := h.t
-	request, err := t.known.config.Approvals.Ask(ctx, hostAsker{t}.askOf(d, ask))
+	request, err := t.known.config.Approvals.Ask(ctx, hostAsker{t}.hostAsk(d, ask))
 	if errors.Is(err, fault.ErrForbidden) {
 		d.Effect, d.Rule, d.Reason = policy.Deny, ruleQueue, strings.TrimPrefix(notAsked(err), "; ")
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, ask.Port)
@@ -178,16 +178,16 @@ func (h hostAsker) decided(ctx context.Context, d policy.Decision, ask door.Host
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: d.Approval}, err
 }
 
-// replay takes from a record of the network what was asked of people.
-func (h hostAsker) replay(r audit.Record, limits Limits) {
+// replayRecord takes from a record of the network what was asked of people.
+func (h hostAsker) replayRecord(r audit.Record, limits Limits) {
 	t := h.t
 	switch {
 	case r.Kind == audit.KindNetwork && records.Observed(r):
-		t.unlisted.take(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)
+		t.unlisted.takeName(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)
 	case r.Kind != audit.KindNetwork || r.Approval == "":
 	case r.Outcome == audit.Pending && r.Detail[records.DetailRequest] != "": // a push, to a host that is listed
 	case r.Outcome == audit.Pending:
-		t.unlisted.take(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)
+		t.unlisted.takeName(r.Detail[records.DetailName], r.Time, limits.orDefaults().Names)
 	default:
 		t.book.Answered(r.Approval)
 	}
@@ -196,13 +196,13 @@ func (h hostAsker) replay(r audit.Record, limits Limits) {
 // maxCommands is how many running commands an ask for a host names.
 const maxCommands = 5
 
-// askOf is a host that waits, for the queue.
-func (h hostAsker) askOf(d policy.Decision, ask door.HostAsk) approval.Ask {
+// hostAsk is a host that waits, for the queue.
+func (h hostAsker) hostAsk(d policy.Decision, ask door.HostAsk) approval.Ask {
 	t := h.t
 	w := t.asking(d)
 	w.Host = approval.Host{Name: ask.Name, Port: ask.Port}
 	w.Evidence = evidence.Evidence{
-		FirstSeen: t.unlisted.since(ask.Name), Similar: hostAsker{t}.near(ask.Name),
+		FirstSeen: t.unlisted.firstSeen(ask.Name), Similar: hostAsker{t}.findNearName(ask.Name),
 		Unchecked: []string{
 			"addresses: to look the name up tells its owner that it was asked for, so that is done once it is approved; one that is not public is refused then",
 			"reputation: this installation knows no list of hosts",
@@ -233,9 +233,9 @@ func (h hostAsker) commands() []string {
 	return texts
 }
 
-// near is a name of the policy's list that another can be mistaken for; "": there is
+// findNearName is a name of the policy's list that another can be mistaken for; "": there is
 // none. Of a wildcard the name's end is compared.
-func (h hostAsker) near(name string) string {
+func (h hostAsker) findNearName(name string) string {
 	t := h.t
 	for _, layer := range t.policy().Layers() {
 		for _, listed := range layer.NetworkAllowlist() {

@@ -43,7 +43,7 @@ type indexVerdict struct {
 
 // Index implements Door.
 func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAnswer, error) {
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.IndexAnswer{}, err
 	}
@@ -99,7 +99,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) 
 	law := t.policy()
 	declared := t.ledger.Declares(ask.Package)
 	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.Epoch, declared: declared, facts: t.known.generation(from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.planSandbox(), loose: ask.Package.Ecosystem.Traits().OlderOnPages && t.ledger.Loose(ask.Package.Ecosystem)}
-	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
+	if v := c.indexes.getVerdict(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
 	about, err := t.known.subject(ask.Package, from)
@@ -110,8 +110,8 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) 
 	if key.loose {
 		about.Below = highestRequired(judgeAt(law, now, about), ask)
 	}
-	v := t.known.page(law, now, key, about, ask.Files)
-	c.indexes.put(v)
+	v := t.known.judgePage(law, now, key, about, ask.Files)
+	c.indexes.putVerdict(v)
 	return v, nil
 }
 
@@ -134,8 +134,8 @@ func (t *tenant) sawPage(ask door.IndexAsk, v *indexVerdict) (wantEdges bool, er
 	return t.ledger.ShowPage(ask.Package, ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, v.page, few)
 }
 
-// page asks policy about every file; equal decisions share one place.
-func (k knowledge) page(p *policy.Policy, now clock.Reading, key indexKey, about policy.Subject, files []door.File) *indexVerdict {
+// judgePage asks policy about every file; equal decisions share one place.
+func (k knowledge) judgePage(p *policy.Policy, now clock.Reading, key indexKey, about policy.Subject, files []door.File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now.Now, ofFile: make([]int, len(files))}
 	var page ledger.PageMaker
 	places := map[verdictKey]int{}
@@ -143,7 +143,7 @@ func (k knowledge) page(p *policy.Policy, now clock.Reading, key indexKey, about
 	for i, f := range files {
 		facts := f.Facts()
 		said := j.File(facts)
-		d := k.settle(planned(key.plan != "", said))
+		d := k.settleDecision(planned(key.plan != "", said))
 		k := verdictKeyOf(d)
 		place, known := places[k]
 		if !known {
@@ -160,17 +160,17 @@ func (k knowledge) page(p *policy.Policy, now clock.Reading, key indexKey, about
 			v.until = earlier(v.until, nextChange(l, now, l.AgedFrom(facts)))
 		}
 	}
-	v.calm(files)
+	v.dropPinAlarms(files)
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
 	v.lacking = lacking(about.Edges, files, v)
-	v.epoch = v.name()
+	v.epoch = v.digestName()
 	v.page = page.Page(key.index, v.epoch)
-	v.bytes = v.size()
+	v.bytes = v.sizeInMemory()
 	return v
 }
 
-// size is about what a verdict takes in memory.
-func (v *indexVerdict) size() int64 {
+// sizeInMemory is about what a verdict takes in memory.
+func (v *indexVerdict) sizeInMemory() int64 {
 	size := v.page.Size() + int64(1_000+8*len(v.ofFile))
 	for _, d := range v.verdicts {
 		size += int64(300 + len(d.Reason) + len(d.Rule) + len(d.Suggest) + 100*len(d.WantedBy))
@@ -196,9 +196,9 @@ func listed(said policy.Decision) ledger.Event {
 	return ledger.Event{Kind: ledger.Allowed, Through: said.Through}
 }
 
-// calm takes the alarm back for files that differ from the pinned ones in a
+// dropPinAlarms takes the alarm back for files that differ from the pinned ones in a
 // release of which another file is a pinned one: a lockfile need not name all.
-func (v *indexVerdict) calm(files []door.File) {
+func (v *indexVerdict) dropPinAlarms(files []door.File) {
 	some := shownVersions(files, v)
 	calmed := map[int]int{}
 	for i, f := range files {
@@ -218,9 +218,9 @@ func (v *indexVerdict) calm(files []door.File) {
 	}
 }
 
-// name is over what the answer says and about which page, so that facts which
+// digestName is over what the answer says and about which page, so that facts which
 // change nothing give no new epoch.
-func (v *indexVerdict) name() string {
+func (v *indexVerdict) digestName() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%s\x00%s\x00%d\x00", v.key.policy, v.key.pkg, v.key.index, len(v.verdicts))
 	for _, d := range v.verdicts {
@@ -320,7 +320,7 @@ func highestRequired(j *policy.Judge, ask door.IndexAsk) string {
 func unknownVerdict(key indexKey, now time.Time, files []door.File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now, verdicts: []policy.Decision{unknownDecision()}, ofFile: make([]int, len(files))}
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
-	v.epoch = v.name()
+	v.epoch = v.digestName()
 	v.page = new(ledger.PageMaker).Page(key.index, v.epoch)
 	return v
 }

@@ -40,8 +40,8 @@ func newIndexCache(most int, mostBytes int64) *indexCache {
 	return &indexCache{kept: lru.New[indexKey, *indexVerdict](mostBytes), least: mostBytes / int64(most)}
 }
 
-// get returns what is remembered and still true.
-func (c *indexCache) get(key indexKey, now time.Time) *indexVerdict {
+// getVerdict returns what is remembered and still true.
+func (c *indexCache) getVerdict(key indexKey, now time.Time) *indexVerdict {
 	v, known := c.kept.Get(key)
 	switch {
 	case !known:
@@ -53,7 +53,7 @@ func (c *indexCache) get(key indexKey, now time.Time) *indexVerdict {
 	return v
 }
 
-func (c *indexCache) put(v *indexVerdict) { c.kept.Put(v.key, v, max(v.bytes, c.least)) }
+func (c *indexCache) putVerdict(v *indexVerdict) { c.kept.Put(v.key, v, max(v.bytes, c.least)) }
 
 // nextChange is the next moment at which policy may judge a file otherwise than
 // now: when the time from which its age counts is no longer in the future, and

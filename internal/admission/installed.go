@@ -19,7 +19,7 @@ type Accounted struct {
 // Installed records what was found on a sandbox's disk, see inventory.Accounts. Whether the sandbox is
 // to be ended is known after an error, too.
 func (c *Controller) Installed(ctx context.Context, sandbox string, disk inventory.Disk) (Accounted, error) {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return Accounted{}, err
 	}
@@ -34,7 +34,7 @@ func (c *Controller) Installed(ctx context.Context, sandbox string, disk invento
 // command. Where the sandbox lives that is an alarm, since it may hide some. Whether the sandbox is to be
 // ended is known after an error, too.
 func (c *Controller) InventoryUnknown(ctx context.Context, sandbox, cause string, lives bool) (Accounted, error) {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return Accounted{}, err
 	}
@@ -48,7 +48,7 @@ func (c *Controller) InventoryUnknown(ctx context.Context, sandbox, cause string
 // MustEnd is why a sandbox is to be ended by what was found on its disk; "": it
 // is not.
 func (c *Controller) MustEnd(sandbox string) string {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return ""
 	}
@@ -72,7 +72,7 @@ func (t *tenant) mayHave(ctx context.Context, earlier *inventory.Earlier, releas
 		return nil, err
 	}
 	t.require(&about, release)
-	judge := t.known.judge(about)
+	judge := t.known.newJudge(about)
 	now, law := judge.Release(release.Version), t.policy()
 	return slices.DeleteFunc(served, func(r audit.Record) bool {
 		if r.Policy == law.Digest() && len(law.Layers()) == 1 {

@@ -24,11 +24,11 @@ type judgement struct{ long *turns.Shares }
 
 func newJudging() *judgement { return &judgement{turns.New(turns.Fair(judgedAtOnce, mostQueued))} }
 
-// judge has a tenant's rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
+// judgeText has a tenant's rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
 // refuses. The error is fault.ErrExhausted where too many wait, and ctx's own if that ended.
-func (j *judgement) judge(ctx context.Context, t *tenant, size int, read func() policy.CommandInput) (policy.Decision, error) {
+func (j *judgement) judgeText(ctx context.Context, t *tenant, size int, read func() policy.CommandInput) (policy.Decision, error) {
 	if size > mostUnqueued {
-		_, leave, err := j.long.Take(turns.Within(ctx, t.run.payer(), t.run.Sandbox))
+		_, leave, err := j.long.Take(turns.Within(ctx, t.run.payerOf(), t.run.Sandbox))
 		if errors.Is(err, turns.ErrCrowded) {
 			return policy.Decision{}, fault.Exhausted(time.Second, "too many long texts of the same sandbox or owner wait already to be judged")
 		}

@@ -36,7 +36,7 @@ func TestLongTextsAreJudgedInTurn(t *testing.T) {
 			return err
 		},
 	}
-	ann, err := h.tenants.get("ann-1")
+	ann, err := h.tenants.getTenant("ann-1")
 	must(t, err)
 	_, leave, err := ann.judging.long.Take(turns.For(t.Context(), "tk_ann"))
 	must(t, err)

@@ -22,7 +22,7 @@ import (
 type knowledge struct {
 	config *Config
 	run    *Run
-	law    *law
+	law    *runPolicies
 }
 
 var _ ledger.Rules = knowledge{}
@@ -37,14 +37,14 @@ func (k knowledge) Judge(project pkgref.Ref, from ledger.Origin, edges []policy.
 		return nil, err
 	}
 	about.Edges = edges
-	return k.judge(about), nil
+	return k.newJudge(about), nil
 }
 
 // subject gathers what is known of a project, its edges and people's answers aside.
 func (k knowledge) subject(project pkgref.Ref, from ledger.Origin) (policy.Subject, error) {
 	project = project.Project()
 	s := policy.Subject{Package: project, Upstream: from.Upstream, Toolchain: from.Toolchain}
-	s.Owner = k.owner(project)
+	s.Owner = k.namespaceOwner(project)
 	if k.run.Lock != nil {
 		s.Lock = k.run.Lock.For(project)
 	}
@@ -66,14 +66,14 @@ func (k knowledge) subject(project pkgref.Ref, from ledger.Origin) (policy.Subje
 	return s, nil
 }
 
-// owner is the upstream that a project's namespace names; "": it has none.
-func (k knowledge) owner(project pkgref.Ref) string {
+// namespaceOwner is the upstream that a project's namespace names; "": it has none.
+func (k knowledge) namespaceOwner(project pkgref.Ref) string {
 	upstream, _ := k.Policy().Owner(k.config.Namespaces, project)
 	return upstream
 }
 
-// judge judges by the policy in force and by the time that it is.
-func (k knowledge) judge(about policy.Subject) *policy.Judge { return k.judgeBy(k.Policy(), about) }
+// newJudge judges by the policy in force and by the time that it is.
+func (k knowledge) newJudge(about policy.Subject) *policy.Judge { return k.judgeBy(k.Policy(), about) }
 
 // judgeBy judges by a policy and by the time that it is.
 func (k knowledge) judgeBy(p *policy.Policy, about policy.Subject) *policy.Judge {
@@ -112,15 +112,15 @@ func (k knowledge) answers(ctx context.Context, project pkgref.Ref) ([]policy.Ap
 		return nil, nil
 	}
 	project = project.Project()
-	answers, _, err := k.config.Approvals.Grants(ctx, project, k.asker())
+	answers, _, err := k.config.Approvals.Grants(ctx, project, k.askerOf())
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", project)
 	}
 	return answers, nil
 }
 
-// asker is whose run asks, as answers are found by it.
-func (k knowledge) asker() approval.Asker {
+// askerOf is whose run asks, as answers are found by it.
+func (k knowledge) askerOf() approval.Asker {
 	return approval.Asker{Run: k.run.Run, Token: k.run.Token, OwnerKey: k.config.owners.Of(k.run.Run, k.run.Token), User: k.run.User, Policy: k.Policy().Digest()}
 }
 
@@ -137,9 +137,9 @@ func answersEpoch(answers []policy.Approval) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// settle makes of a decision what this installation can do with it: where nobody
+// settleDecision makes of a decision what this installation can do with it: where nobody
 // can be asked a hold is a refusal, and says so.
-func (k knowledge) settle(d policy.Decision) policy.Decision {
+func (k knowledge) settleDecision(d policy.Decision) policy.Decision {
 	switch d.Effect {
 	case policy.Allow, policy.Deny:
 	case policy.Hold:
@@ -155,7 +155,7 @@ func (k knowledge) settle(d policy.Decision) policy.Decision {
 
 // malwareInside refuses a file that policy allowed, by d, for a package inside it
 // that is known to be malicious. One without a version is if all of its are.
-func (k knowledge) malwareInside(q question, d policy.Decision) (policy.Decision, error) {
+func (k knowledge) malwareInside(q fileQuestion, d policy.Decision) (policy.Decision, error) {
 	if k.config.Advisories == nil {
 		return d, nil
 	}

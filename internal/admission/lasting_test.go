@@ -156,7 +156,7 @@ func TestConnectionsThatNobodyWaitsFor(t *testing.T) {
 
 func mustTenant(t *testing.T, c *Controller) *tenant {
 	t.Helper()
-	tenant, err := c.tenants.get("sb1")
+	tenant, err := c.tenants.getTenant("sb1")
 	must(t, err)
 	return tenant
 }

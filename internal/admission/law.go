@@ -18,14 +18,14 @@ const detailLaw = "narrowed_by_policy"
 // nothingGoes is what a policy that can't be read any more narrows a run to.
 const nothingGoes = "packages: { default: deny }\ndefaults: { action: deny }\n"
 
-// law is what a run is judged by: the policy that it began with, for ever, and
+// runPolicies is what a run is judged by: the policy that it began with, for ever, and
 // the policies that narrow it since.
-type law struct {
+type runPolicies struct {
 	changing sync.Mutex // held over the record of a change and the change
 	now      atomic.Pointer[policy.Policy]
 }
 
-func (l *law) begin(p *policy.Policy) { l.now.Store(p) }
+func (l *runPolicies) beginPolicy(p *policy.Policy) { l.now.Store(p) }
 
 // policy is what the tenant is judged by now. What is asked in several steps may
 // meet two: each is judged by all that was in force when it was asked.
@@ -43,7 +43,7 @@ func digestOfPolicy(p *policy.Policy) string {
 // on and in its copies, and records that first: what either refuses is refused.
 // It can't be taken back.
 func (c *Controller) NarrowPolicy(ctx context.Context, sandbox string, by *policy.Policy) error {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (t *tenant) replayLaw(r audit.Record) {
 	if r.Outcome != audit.Narrowed || !named {
 		return
 	}
-	by, err := t.lawOf(digest)
+	by, err := t.policyOf(digest)
 	if err == nil {
 		if next, ok := t.policy().NarrowedBy(t.asPlanned(by)); ok {
 			t.law.now.Store(next)
@@ -106,7 +106,7 @@ func lawKey(p *policy.Policy) string {
 	return strings.Join(append([]string{p.Digest()}, p.Narrowings()...), "+")
 }
 
-func (t *tenant) lawOf(digest string) (*policy.Policy, error) {
+func (t *tenant) policyOf(digest string) (*policy.Policy, error) {
 	if t.run.Kept == nil {
 		return nil, fault.New(fault.ErrNotFound, "no policies are kept")
 	}

@@ -97,7 +97,7 @@ func TestACopyIsNarrowedAsItsSource(t *testing.T) {
 	by := parse(t, stricterDocument)
 	must(t, h.NarrowPolicy(t.Context(), "sb1", by))
 	must(t, h.copyAs(t, "sb2", func(r *Run) { r.Kept = func(string) (*policy.Policy, error) { return by, nil } }))
-	copied, err := h.tenants.get("sb2")
+	copied, err := h.tenants.getTenant("sb2")
 	must(t, err)
 	if got := copied.policy().Narrowings(); len(got) != 1 || got[0] != by.Digest() {
 		t.Errorf("it is narrowed by %q, want %s", got, by.Digest())

@@ -18,9 +18,9 @@ type leaving struct {
 	t *tenant
 }
 
-// check refuses an ask with a placeholder in it, which is an alarm; and one with a secret,
+// checkAsk refuses an ask with a placeholder in it, which is an alarm; and one with a secret,
 // where the policy lets none out in requests.
-func (l leaving) check(ctx context.Context, ask door.OwnerAsk) error {
+func (l leaving) checkAsk(ctx context.Context, ask door.OwnerAsk) error {
 	text := strings.Join([]string{ask.Package.Name, ask.Version, ask.Asked}, " ")
 	at := door.HostPort{Sandbox: ask.Sandbox, Name: "the " + string(ask.Package.Ecosystem) + " registry", Port: registryPort}
 	for name, placeholder := range l.t.run.Placeholders {
@@ -54,7 +54,7 @@ func (l leaving) secrets(ctx context.Context, at door.HostPort, text string) err
 			f.Outcome = scan.Block
 		}
 		r := l.c.finding(l.t, PlaceRequests, at.Name+" package", f)
-		r, err := l.c.take(ctx, l.t, r)
+		r, err := l.c.takeFinding(ctx, l.t, r)
 		if err != nil {
 			return err
 		}

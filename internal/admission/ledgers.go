@@ -34,27 +34,27 @@ type recorded struct {
 	counted int // in ledgers.size, which owns it
 }
 
-// read returns an ancestor's records that count, in order.
-func (l *ledgers) read(ctx context.Context, log audit.Log, a Ancestor) ([]audit.Record, error) {
-	one := l.take(a)
+// readAncestor returns an ancestor's records that count, in order.
+func (l *ledgers) readAncestor(ctx context.Context, log audit.Log, a Ancestor) ([]audit.Record, error) {
+	one := l.takeLedger(a)
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if one.from != a.From {
 		return nil, fault.New(fault.ErrConflict, "the records of sandbox %s begin at %d, not at %d", a.Sandbox, one.from, a.From)
 	}
 	if one.next <= a.Upto {
-		if err := one.grow(ctx, log, a); err != nil {
-			l.drop(a.Sandbox, one)
+		if err := one.readOn(ctx, log, a); err != nil {
+			l.dropLedger(a.Sandbox, one)
 			return nil, err
 		}
-		l.count(one)
+		l.countGrowth(one)
 	}
 	end, _ := slices.BinarySearchFunc(one.records, a.Upto+1, func(r audit.Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	return one.records[:end:end], nil
 }
 
-// grow reads on, up to the ancestor's last record. Needs mu.
-func (l *recorded) grow(ctx context.Context, log audit.Log, a Ancestor) error {
+// readOn reads on, up to the ancestor's last record. Needs mu.
+func (l *recorded) readOn(ctx context.Context, log audit.Log, a Ancestor) error {
 	var fresh []audit.Record
 	whole := l.whole
 	for r, err := range log.Records(ctx, audit.Filter{Sandbox: a.Sandbox, FromSeq: l.next}) {
@@ -93,7 +93,7 @@ func inherits(r audit.Record) bool {
 	return false
 }
 
-func (l *ledgers) take(a Ancestor) *recorded {
+func (l *ledgers) takeLedger(a Ancestor) *recorded {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
@@ -108,9 +108,9 @@ func (l *ledgers) take(a Ancestor) *recorded {
 	return one
 }
 
-// count takes a ledger's growth into account, and drops those that were not used
+// countGrowth takes a ledger's growth into account, and drops those that were not used
 // for the longest time.
-func (l *ledgers) count(one *recorded) {
+func (l *ledgers) countGrowth(one *recorded) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.size += 1 + len(one.records) - one.counted
@@ -122,7 +122,7 @@ func (l *ledgers) count(one *recorded) {
 	}
 }
 
-func (l *ledgers) drop(sandbox string, one *recorded) {
+func (l *ledgers) dropLedger(sandbox string, one *recorded) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of[sandbox] != one {

@@ -15,9 +15,9 @@ func TestLedgersAreBounded(t *testing.T) {
 		var l ledgers
 		n := 3 * maxLedgers / (1 + records)
 		for i := range n + 2 {
-			one := l.take(Ancestor{Sandbox: fmt.Sprint("sb", i)})
+			one := l.takeLedger(Ancestor{Sandbox: fmt.Sprint("sb", i)})
 			one.records = make([]audit.Record, records)
-			l.count(one)
+			l.countGrowth(one)
 		}
 		held := 0
 		for _, one := range l.of {

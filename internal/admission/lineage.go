@@ -34,7 +34,7 @@ type Lineage struct {
 // is served while the copy is being written counts for it, too, if this is asked
 // for afterwards; asked for before, packages may be missing.
 func (c *Controller) Lineage(_ context.Context, sandbox string) (Lineage, error) {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return Lineage{}, err
 	}
@@ -63,10 +63,10 @@ func (c *Controller) RegisterCopy(ctx context.Context, r Run, facts *ledger.Fact
 	}
 	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
 	if err := fillCopy(ctx, c, t, facts); err != nil {
-		t.forget()
+		t.forgetTenant()
 		return err
 	}
-	return c.add(t)
+	return c.addTenant(t)
 }
 
 // fillCopy has a copy know what its ancestors' records and its source's facts tell.
@@ -75,7 +75,7 @@ func fillCopy(ctx context.Context, c *Controller, t *tenant, facts *ledger.Facts
 		return err
 	}
 	if own := t.run.Narrowing; !own.IsZero() { // it counts, and not what its ancestors' records say
-		t.narrowing.set(own)
+		t.narrowing.setNarrowing(own)
 	}
 	if err := t.ledger.FollowLock(); err != nil || facts == nil {
 		return err
@@ -86,14 +86,14 @@ func fillCopy(ctx context.Context, c *Controller, t *tenant, facts *ledger.Facts
 // inherit takes the records of a tenant's ancestors. Nobody else knows it yet.
 func (c *Controller) inherit(ctx context.Context, t *tenant) error {
 	for _, a := range t.run.Ancestors {
-		list, err := c.ledgers.read(ctx, c.config.Log, a)
+		list, err := c.ledgers.readAncestor(ctx, c.config.Log, a)
 		if err != nil {
 			return err
 		}
 		for _, r := range list {
 			t.inherit(r, c.config.Limits)
 		}
-		if of, err := c.tenants.get(a.Sandbox); err == nil { // of one that has ended its records tell: see former
+		if of, err := c.tenants.getTenant(a.Sandbox); err == nil { // of one that has ended its records tell: see former
 			t.secrets.Inherit(of.secrets)
 		}
 	}
@@ -107,11 +107,11 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
 		t.inheritAsk(r)
-		t.former.replay(r)
+		t.former.replayRecord(r)
 	case audit.KindCommand:
 		switch r.Outcome { //nolint:exhaustive // how it ended is its sandbox's own
 		case audit.Started:
-			t.claim(r.Command, limits)
+			t.takeClaims(r.Command, limits)
 		case audit.Blocked:
 			t.book.Inherit(r)
 		}
@@ -123,7 +123,7 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 
 func (t *tenant) inheritAsk(r audit.Record) {
 	if r.Ecosystem == SystemEcosystem {
-		t.system.take(t.served, r)
+		t.system.takeRecord(t.served, r)
 		return
 	}
 	switch r.Outcome { //nolint:exhaustive // the others are of no ask that a copy has to know

@@ -425,17 +425,17 @@ func TestLedgersAreForgotten(t *testing.T) {
 	must(t, err)
 	must(t, h.copyAs(t, "sb2", nil))
 	must(t, h.SandboxStarted(t.Context(), "sb2"))
-	one := h.ledgers.take(Ancestor{Sandbox: "sb1"})
+	one := h.ledgers.takeLedger(Ancestor{Sandbox: "sb1"})
 	one.records = append(one.records, make([]audit.Record, maxLedgers)...)
-	h.ledgers.count(one)
+	h.ledgers.countGrowth(one)
 	lineage, err := h.Lineage(t.Context(), "sb2")
 	must(t, err)
-	_, err = h.ledgers.read(t.Context(), h.log, lineage.Ancestors[1])
+	_, err = h.ledgers.readAncestor(t.Context(), h.log, lineage.Ancestors[1])
 	must(t, err)
 	if h.ledgers.of["sb1"] != nil || h.ledgers.size > maxLedgers {
 		t.Errorf("%d records are kept", h.ledgers.size)
 	}
-	records, err := h.ledgers.read(t.Context(), h.log, lineage.Ancestors[0])
+	records, err := h.ledgers.readAncestor(t.Context(), h.log, lineage.Ancestors[0])
 	must(t, err)
 	if len(records) != 1 || records[0].Package != "requests" {
 		t.Errorf("read again: %+v", records)

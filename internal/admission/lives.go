@@ -30,7 +30,7 @@ type Lives struct {
 
 // SandboxStarted records that a registered sandbox begins, before it does.
 func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -101,18 +101,18 @@ func detailLock(detail map[string]string, set *lockfile.Set) {
 // were repeated, and that it is gone, with the reason. A record that can't be written keeps nothing of the rest
 // from the record; the end itself is on record only when all of that is.
 func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
 	l.WriteOverdue(ctx)
-	caller{t}.end(ctx)
+	caller{t}.endCalls(ctx)
 	reason = l.settled(ctx, sandbox, reason)
 	err = t.settleConnections(ctx, "the sandbox ended")
 	if aborted := t.abortAll(ctx, "the sandbox ended while it was sent"); !errors.Is(aborted, fault.ErrForbidden) { // past its quota there are no more records of it
 		err = errors.Join(err, aborted)
 	}
-	err = errors.Join(err, l.files.endOf(ctx, sandbox, "the sandbox ended"))
+	err = errors.Join(err, l.files.endFilesOf(ctx, sandbox, "the sandbox ended"))
 	if records.Kept(err) { // those are among what comes now
 		err = nil
 	}
@@ -152,7 +152,7 @@ func (l *Lives) settled(ctx context.Context, sandbox, reason string) string {
 // WriteOverdue writes what the log did not take before, of sandboxes that live and of those that have
 // ended. What it does not take now is kept for the next time.
 func (l *Lives) WriteOverdue(ctx context.Context) {
-	l.overdue.write(ctx, func(ctx context.Context, e overdueEnd) error { return l.endLost(ctx, e.sandbox, e.first, e.reason) })
+	l.overdue.writeOverdue(ctx, func(ctx context.Context, e overdueEnd) error { return l.endLost(ctx, e.sandbox, e.first, e.reason) })
 }
 
 // SummariseGrown is WriteOverdue, and records of sandboxes that live what has been repeated often since it
@@ -172,7 +172,7 @@ func (l *Lives) Summarise(ctx context.Context) error {
 func (l *Lives) summarise(ctx context.Context, of func(*records.Book, context.Context) error) error {
 	l.WriteOverdue(ctx)
 	var errs []error
-	for _, t := range l.tenants.all() {
+	for _, t := range l.tenants.listTenants() {
 		if !t.book.Unsummarised() {
 			continue
 		}
@@ -189,7 +189,7 @@ func (l *Lives) summarise(ctx context.Context, of func(*records.Book, context.Co
 // OwesEnd reports whether the end of what a record of a sandbox began, by its number or, of a command, by
 // its id, is kept until the log takes it: nobody else may tell it.
 func (l *Lives) OwesEnd(kind audit.Kind, sandbox string, began uint64, command string) bool {
-	if t, err := l.tenants.get(sandbox); err == nil && t.book.OwesEnd(kind, began, command) {
+	if t, err := l.tenants.getTenant(sandbox); err == nil && t.book.OwesEnd(kind, began, command) {
 		return true
 	}
 	return l.overdue.owesEnd(kind, sandbox, began, command)
@@ -198,7 +198,7 @@ func (l *Lives) OwesEnd(kind audit.Kind, sandbox string, began uint64, command s
 // TendsSandbox reports whether a sandbox is registered, or its end is kept until the log takes it: nobody
 // else may tell its end.
 func (l *Lives) TendsSandbox(sandbox string) bool {
-	if _, err := l.tenants.get(sandbox); err == nil {
+	if _, err := l.tenants.getTenant(sandbox); err == nil {
 		return true
 	}
 	return l.overdue.keepsEnd(sandbox)
@@ -206,7 +206,7 @@ func (l *Lives) TendsSandbox(sandbox string) bool {
 
 // SandboxAdopted records that a new daemon took a sandbox over.
 func (l *Lives) SandboxAdopted(ctx context.Context, sandbox, state string) error {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (l *Lives) SandboxAdopted(ctx context.Context, sandbox, state string) error
 // SandboxExtended records that a sandbox's end was moved: how long it lives from now
 // on, how long it may be idle (0: without end), and what becomes of it then.
 func (l *Lives) SandboxExtended(ctx context.Context, sandbox string, ttl, idle time.Duration, then string) error {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (l *Lives) SandboxExtended(ctx context.Context, sandbox string, ttl, idle t
 // FirstRecord is the number of a registered sandbox's first record: where Restore and
 // SandboxLostSince need to begin to read. 0 if there is none, or it is not known.
 func (l *Lives) FirstRecord(sandbox string) uint64 {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return 0
 	}
@@ -286,7 +286,7 @@ func (l *Lives) endLost(ctx context.Context, sandbox string, first uint64, reaso
 // RunOf is the run that a sandbox works for; "" if the sandbox is not known. It
 // is for who names both in a log line.
 func (l *Lives) RunOf(sandbox string) string {
-	t, err := l.tenants.get(sandbox)
+	t, err := l.tenants.getTenant(sandbox)
 	if err != nil {
 		return ""
 	}

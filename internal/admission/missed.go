@@ -15,8 +15,8 @@ import (
 // that can be read.
 type named map[pkgref.Ref][]string
 
-// take reads a command.
-func (w named) take(clients claims.Clients, argv []string) {
+// takeCommand reads a command.
+func (w named) takeCommand(clients claims.Clients, argv []string) {
 	for ecosystem, word := range clients.Words(argv) {
 		p, specifier, ok := claims.Parse(ecosystem, word)
 		if !ok {
@@ -35,8 +35,8 @@ type endings struct {
 	running              map[string]map[string]int // by sandbox and id: the number of the install that a command is; 0: it is none, or several
 }
 
-// install is the number of the install that runs in a sandbox, alone; 0: that is not known.
-func (e *endings) install(sandbox string) int {
+// installOf is the number of the install that runs in a sandbox, alone; 0: that is not known.
+func (e *endings) installOf(sandbox string) int {
 	if len(e.running[sandbox]) == 1 {
 		for _, number := range e.running[sandbox] {
 			return number
@@ -45,7 +45,7 @@ func (e *endings) install(sandbox string) int {
 	return 0
 }
 
-func (e *endings) begin(clients claims.Clients, r audit.Record) {
+func (e *endings) beginCommand(clients claims.Clients, r audit.Record) {
 	e.started++
 	e.others = e.others || !clients.IsClient(r.Command)
 	number := 0
@@ -61,14 +61,14 @@ func (e *endings) begin(clients claims.Clients, r audit.Record) {
 	e.running[r.Sandbox][r.Detail[records.DetailCommand]] = number
 }
 
-func (e *endings) take(clients claims.Clients, r audit.Record) {
+func (e *endings) takeRecord(clients claims.Clients, r audit.Record) {
 	if r.Kind == audit.KindCommand && r.Outcome == audit.Finished {
 		delete(e.running[r.Sandbox], r.Detail[records.DetailCommand])
 	}
 	switch {
 	case r.Kind != audit.KindCommand:
 	case r.Outcome == audit.Started:
-		e.begin(clients, r)
+		e.beginCommand(clients, r)
 	case r.Outcome == audit.Finished && r.Exit != nil && *r.Exit == 0:
 		e.well++
 	case r.Outcome == audit.Finished && r.Exit != nil:
@@ -90,7 +90,7 @@ func (s *summary) missed(r audit.Record, at int) bool {
 	}
 	if wants := r.Detail[records.DetailWants]; wants != "" && at == len(r.Withheld)-1 {
 		for specifier := range strings.SplitSeq(wants, records.WantsBetween) {
-			if !s.met(p, specifier) {
+			if !s.isMet(p, specifier) {
 				return true
 			}
 		}
@@ -100,11 +100,11 @@ func (s *summary) missed(r audit.Record, at int) bool {
 
 // missedByCommand tells whether a command asked for versions of a project and got none of them.
 func (s *summary) missedByCommand(p pkgref.Ref) bool {
-	return slices.ContainsFunc(s.asked[p], func(specifier string) bool { return specifier != "" && !s.met(p, specifier) })
+	return slices.ContainsFunc(s.asked[p], func(specifier string) bool { return specifier != "" && !s.isMet(p, specifier) })
 }
 
-// met tells whether a release that was had is one that a specifier asks for.
-func (s *summary) met(p pkgref.Ref, specifier string) bool {
+// isMet tells whether a release that was had is one that a specifier asks for.
+func (s *summary) isMet(p pkgref.Ref, specifier string) bool {
 	return slices.ContainsFunc(s.had.Releases[p], func(had pkgref.Ref) bool { return claims.Meets(specifier, had) })
 }
 

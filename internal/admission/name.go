@@ -23,7 +23,7 @@ const (
 
 // Name implements Door. Registries are not asked about here.
 func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswer, error) {
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.NameAnswer{}, err
 	}
@@ -33,7 +33,7 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 	}
 	answer := door.NameAnswer{Answer: door.Answer{Decision: d}}
 	switch {
-	case (d.Effect == policy.Hold || d.Would != "") && !t.unlisted.take(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names):
+	case (d.Effect == policy.Hold || d.Would != "") && !t.unlisted.takeName(ask.Name, c.config.Clock.Read().Now, c.config.Limits.Names):
 		answer.Answer, err = hostAsker{t}.tooMany(ctx)
 		return answer, err
 	case d.Allowed(), d.Effect == policy.Hold:
@@ -42,7 +42,7 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 		answer.Git = answer.Judged && t.policy().Requests().Git(ask.Name, ask.Port)
 		answer.TCP = d.Allowed() && ask.Port != 0 && t.policy().HostTCP(ask.Name, ask.Port).Allowed()
 		if !ask.Look {
-			return answer, observer{t}.host(ctx, d, ask.Name, 0)
+			return answer, observer{t}.recordHost(ctx, d, ask.Name, 0)
 		}
 	case !ask.Look:
 		r, err := t.refuseHost(ctx, d, audit.Blocked, ask.Name, 0) // whatever the port: one record for each name
@@ -62,7 +62,7 @@ func (t *tenant) blocklisted(p pkgref.Ref) (policy.Decision, bool) {
 	if err != nil {
 		about = policy.Subject{Package: p} // the refusal stands, by a lesser reason
 	}
-	d := t.known.judge(about).Name()
+	d := t.known.newJudge(about).Name()
 	return d, !d.Allowed() && (d.ResolvedBy == policy.ByBlocklist || d.ResolvedBy == policy.ByAdvisory && d.Alarm)
 }
 
@@ -70,7 +70,7 @@ func (t *tenant) blocklisted(p pkgref.Ref) (policy.Decision, bool) {
 // blocked: that the upstream has no such project (any more) is then beside the
 // point.
 func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, error) {
-	t, err := c.admit(ctx, f.Sandbox)
+	t, err := c.admitTenant(ctx, f.Sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}

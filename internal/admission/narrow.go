@@ -22,21 +22,21 @@ type narrowed struct {
 	value policy.Narrowing
 }
 
-func (n *narrowed) get() policy.Narrowing {
+func (n *narrowed) getNarrowing() policy.Narrowing {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return n.value
 }
 
-func (n *narrowed) set(value policy.Narrowing) {
+func (n *narrowed) setNarrowing(value policy.Narrowing) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.value = value
 }
 
-// replay takes a record of the sandbox, or of one that it is a copy of. What can't
+// replayRecord takes a record of the sandbox, or of one that it is a copy of. What can't
 // be read closes everything.
-func (n *narrowed) replay(r audit.Record) {
+func (n *narrowed) replayRecord(r audit.Record) {
 	if r.Outcome != audit.Started && r.Outcome != audit.Narrowed {
 		return
 	}
@@ -48,7 +48,7 @@ func (n *narrowed) replay(r audit.Record) {
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		value = policy.Narrowing{Deny: []string{policy.Everything}}
 	}
-	n.set(value)
+	n.setNarrowing(value)
 }
 
 func narrowingText(n policy.Narrowing) string {
@@ -62,13 +62,13 @@ func narrowingText(n policy.Narrowing) string {
 // Narrow replaces what a sandbox's client gives up of the network, and records
 // that first. What the policy does not open stays closed in any case.
 func (c *Controller) Narrow(ctx context.Context, sandbox string, n policy.Narrowing) error {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
 	t.narrowing.changing.Lock()
 	defer t.narrowing.changing.Unlock()
-	if t.narrowing.get().Equal(n) {
+	if t.narrowing.getNarrowing().Equal(n) {
 		return nil
 	}
 	_, err = t.book.Append(ctx, audit.Record{
@@ -78,16 +78,16 @@ func (c *Controller) Narrow(ctx context.Context, sandbox string, n policy.Narrow
 	if err != nil {
 		return err
 	}
-	t.narrowing.set(n)
+	t.narrowing.setNarrowing(n)
 	return nil
 }
 
 // Narrowing is what a sandbox's client has given up of the network; of an unknown
 // sandbox, everything.
 func (c *Controller) Narrowing(sandbox string) policy.Narrowing {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return policy.Narrowing{Deny: []string{policy.Everything}}
 	}
-	return t.narrowing.get()
+	return t.narrowing.getNarrowing()
 }

@@ -131,12 +131,12 @@ func TestNarrowNeedsARecord(t *testing.T) {
 // TestNarrowingThatCannotBeRead closes everything.
 func TestNarrowingThatCannotBeRead(t *testing.T) {
 	var n narrowed
-	n.replay(audit.Record{Outcome: audit.Narrowed, Detail: map[string]string{detailNarrowing: "{"}})
-	if open, _ := n.get().Name("a.example"); open {
+	n.replayRecord(audit.Record{Outcome: audit.Narrowed, Detail: map[string]string{detailNarrowing: "{"}})
+	if open, _ := n.getNarrowing().Name("a.example"); open {
 		t.Error("it opens")
 	}
-	n.replay(audit.Record{Outcome: audit.Started})
-	if open, _ := n.get().Name("a.example"); open {
+	n.replayRecord(audit.Record{Outcome: audit.Started})
+	if open, _ := n.getNarrowing().Name("a.example"); open {
 		t.Error("a record that says nothing of it opens")
 	}
 }

@@ -22,8 +22,8 @@ const (
 // observer puts on record what a sandbox's policy only observes.
 type observer struct{ t *tenant }
 
-// file puts on record that a file which is about to be served would have been refused.
-func (o observer) file(ctx context.Context, q question, d policy.Decision) error {
+// recordFile puts on record that a file which is about to be served would have been refused.
+func (o observer) recordFile(ctx context.Context, q fileQuestion, d policy.Decision) error {
 	if d.Would == "" || o.t.shown != nil { // a plan has the verdict in its own records
 		return nil
 	}
@@ -33,10 +33,10 @@ func (o observer) file(ctx context.Context, q question, d policy.Decision) error
 	return err
 }
 
-// host puts on record that a name which is about to be let through would have been
+// recordHost puts on record that a name which is about to be let through would have been
 // refused. Port 0 is a DNS question. How many names there can be is bounded before: see
 // unlisted.
-func (o observer) host(ctx context.Context, d policy.Decision, name string, port int) error {
+func (o observer) recordHost(ctx context.Context, d policy.Decision, name string, port int) error {
 	if d.Would == "" {
 		return nil
 	}

@@ -77,10 +77,10 @@ func bounded[T any](o *overdue, all []T) []T {
 	return slices.Clone(all[past:])
 }
 
-// write writes what it can, up to the first that can't be written: the others would not be
+// writeOverdue writes what it can, up to the first that can't be written: the others would not be
 // either. One who comes while another writes does not wait. end puts a sandbox's end on record, if it is
 // not there.
-func (o *overdue) write(ctx context.Context, end func(context.Context, overdueEnd) error) {
+func (o *overdue) writeOverdue(ctx context.Context, end func(context.Context, overdueEnd) error) {
 	if !o.writing.TryLock() {
 		return
 	}

@@ -91,13 +91,13 @@ func TestOverdueIsBounded(t *testing.T) {
 		ended++
 		return nil
 	}
-	o.write(t.Context(), end)
+	o.writeOverdue(t.Context(), end)
 	if ended != 0 || len(log.All()) != 0 {
 		t.Fatalf("INCONCLUSIVE: %d ends, %d records", ended, len(log.All()))
 	}
 	log.FailWhen(nil)
 	for range 2 {
-		o.write(t.Context(), end)
+		o.writeOverdue(t.Context(), end)
 	}
 	calls, dropped := 0, 0
 	for _, r := range log.All() {
@@ -125,7 +125,7 @@ func TestARecordThatNoLogTakes(t *testing.T) {
 	o := overdue{log: log}
 	o.keepRecord(audit.Record{Kind: audit.KindBuild, Outcome: audit.Failed, Reason: "bad"})
 	o.keepRecord(audit.Record{Kind: audit.KindBuild, Outcome: audit.Failed, Reason: "good"})
-	o.write(t.Context(), func(context.Context, overdueEnd) error { return nil })
+	o.writeOverdue(t.Context(), func(context.Context, overdueEnd) error { return nil })
 	if all := log.All(); len(all) != 2 || all[0].Reason != "good" || all[1].Count != 1 {
 		t.Errorf("on record: %+v", all)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Owner implements Door.
 func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAnswer, error) {
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.OwnerAnswer{}, err
 	}
@@ -23,12 +23,12 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 		return door.OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", masking.Cut(ask.Package.String(), 200))
 	}
 	if !ask.Walk {
-		if err := (leaving{c, t}).check(ctx, ask); err != nil {
+		if err := (leaving{c, t}).checkAsk(ctx, ask); err != nil {
 			return door.OwnerAnswer{}, err
 		}
 	}
 	law := t.policy()
-	upstream := t.known.owner(ask.Package)
+	upstream := t.known.namespaceOwner(ask.Package)
 	out := door.OwnerAnswer{Upstream: upstream}
 	out.Builder, out.Makes = c.builder(t, ask.Package)
 	if !ask.Walk {
@@ -36,7 +36,7 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	}
 	about, err := t.known.subject(ask.Package, ledger.Origin{Upstream: upstream})
 	if err != nil {
-		out.Apart = apart(t, policy.Decision{})
+		out.Apart = pageShareKey(t, policy.Decision{})
 		return out, nil //nolint:nilerr // it is refused, with a record, once it is judged
 	}
 	t.require(&about, ask.Package)
@@ -44,7 +44,7 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	if sourceOf(t.run.Source, ask.Package) {
 		d = sourceDecision(t.run.Source)
 	}
-	out.Apart = apart(t, d)
+	out.Apart = pageShareKey(t, d)
 	out.Admitted = d.Admitted() && d.Would == "" && slices.Contains([]policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile}, d.ResolvedBy)
 	out.Unreached = ask.MayWalk && !t.run.Plan && !d.Shown() && !t.leadsOn(ask.Package) &&
 		mayLift(law, ask.Package.Ecosystem, d, ask.Metadata && len(about.Edges) == 0)

@@ -51,7 +51,7 @@ func (c *Controller) Plan(ctx context.Context, run string, choices []planning.Ch
 
 // planTenant finds the plan's sandbox of a run.
 func (c *Controller) planTenant(ctx context.Context, run string) (*tenant, error) {
-	all := c.tenants.all()
+	all := c.tenants.listTenants()
 	at := slices.IndexFunc(all, func(t *tenant) bool { return t.run.Run == run && t.run.Plan })
 	if at < 0 {
 		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", masking.Cut(run, 200))
@@ -92,12 +92,12 @@ func planned(plan bool, d policy.Decision) policy.Decision {
 
 // servedOrPlanned is the record that a file's bytes are given for: in a plan
 // that is no serving, and has the verdict of the run's own policy.
-func (t *tenant) servedOrPlanned(q question, part string, w weighed) audit.Record {
+func (t *tenant) servedOrPlanned(q fileQuestion, part string, w weighed) audit.Record {
 	r := t.servedRecord(q, part, w.decision)
 	if t.shown == nil {
 		return r
 	}
-	verdict := t.known.judgeBy(t.verdicts, w.about).File(q.facts())
+	verdict := t.known.judgeBy(t.verdicts, w.about).File(q.fileFacts())
 	r.Outcome = audit.Planned
 	r.ResolvedBy, r.Rule, r.Reason = string(verdict.ResolvedBy), verdict.Rule, verdict.Reason
 	r.Detail = maps.Clone(r.Detail)
@@ -150,7 +150,7 @@ func (c *Controller) RequestPlan(ctx context.Context, run, because string, p *pl
 		if w.Problem != "" || w.Verdict.Effect != policy.Hold {
 			continue
 		}
-		r, err := t.known.file(ctx, t.planAsk(w, because))
+		r, err := t.known.fileAsk(ctx, t.planAsk(w, because))
 		if errors.Is(err, fault.ErrForbidden) { // the queue takes no more; the plan is told all the same
 			w.Verdict.Reason += notAsked(err)
 			continue

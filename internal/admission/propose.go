@@ -23,7 +23,7 @@ const (
 // would wait for a person is filed. Nothing is served and nothing admitted, and a
 // denial is told, not recorded: nobody was refused anything yet.
 func (c *Controller) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.Proposed, error) {
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +51,13 @@ func (t *tenant) propose(ctx context.Context, item door.ProposedAsk, because str
 	}
 	var ask *approval.Ask
 	for _, f := range item.Files {
-		file := question{evidence: &item.Evidence, FileAsk: door.FileAsk{
+		file := fileQuestion{evidence: &item.Evidence, FileAsk: door.FileAsk{
 			Sandbox: t.run.Sandbox, Package: item.Package, File: f, Upstream: item.Upstream, Toolchain: item.Toolchain, SourceURL: item.SourceURL,
 		}}
-		if err := file.check(); err != nil {
+		if err := file.checkQuestion(); err != nil {
 			return door.Proposed{}, err
 		}
-		w, err := t.weigh(ctx, file)
+		w, err := t.weighFile(ctx, file)
 		if errors.Is(err, errFacts) {
 			out.Reason = "what is known of it could not be read, so it is refused"
 			return out, nil
@@ -66,11 +66,11 @@ func (t *tenant) propose(ctx context.Context, item door.ProposedAsk, because str
 			return door.Proposed{}, err
 		}
 		better(&out, w.decision)
-		if w.decision.Effect != policy.Hold || !slices.ContainsFunc(file.facts().Digests, policy.StrongDigest) {
+		if w.decision.Effect != policy.Hold || !slices.ContainsFunc(file.fileFacts().Digests, policy.StrongDigest) {
 			continue
 		}
 		if ask == nil {
-			first := t.askOf(file, w.decision)
+			first := t.fileAsk(file, w.decision)
 			ask = &first
 		} else {
 			ask.Files = append(ask.Files, fileOf(file))
@@ -94,7 +94,7 @@ func (t *tenant) fileProposal(ctx context.Context, ask *approval.Ask, because st
 		return out, nil
 	}
 	ask.Because = because
-	request, err := t.known.file(ctx, *ask)
+	request, err := t.known.fileAsk(ctx, *ask)
 	if errors.Is(err, fault.ErrForbidden) {
 		out.Effect, out.Reason = policy.Deny, err.Error()
 		return out, nil

@@ -36,7 +36,7 @@ type push struct {
 func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer, error) {
 	ctx, done := door.Lasting(ctx)
 	defer done()
-	t, err := ps.tenants.admit(ctx, ask.Sandbox)
+	t, err := ps.tenants.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
@@ -45,9 +45,9 @@ func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer,
 		return door.Answer{}, fault.Invalid("a push is asked for that is none")
 	}
 	p := push{t, ask, one.Repository}
-	h := ps.holds.begin(t)
+	h := ps.holds.beginHold(t)
 	for {
-		d, err := p.judge(ctx)
+		d, err := p.judgePush(ctx)
 		switch {
 		case err != nil:
 			return door.Answer{}, err
@@ -56,11 +56,11 @@ func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer,
 		case !ask.Wait:
 			return door.Answer{Decision: d}, nil
 		}
-		request, a, err := p.file(ctx, d)
+		request, a, err := p.filePush(ctx, d)
 		if err != nil || a.Decision.Effect != policy.Hold {
 			return a, err
 		}
-		over, why, err := h.answered(ctx, request, Hold{Approval: request.ID, Push: request.Host.Named(), Reason: d.Reason})
+		over, why, err := h.awaitFiledAnswer(ctx, request, Hold{Approval: request.ID, Push: request.Host.Named(), Reason: d.Reason})
 		if err != nil {
 			return door.Answer{}, err
 		}
@@ -68,14 +68,14 @@ func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer,
 			a.Decision.Reason += why
 			return a, nil
 		}
-		if _, err := ps.tenants.admit(ctx, ask.Sandbox); err != nil {
+		if _, err := ps.tenants.admitTenant(ctx, ask.Sandbox); err != nil {
 			return door.Answer{}, err // it may be gone by now
 		}
 	}
 }
 
-// judge judges by the policy of now, and by what people have answered.
-func (p push) judge(ctx context.Context) (policy.Decision, error) {
+// judgePush judges by the policy of now, and by what people have answered.
+func (p push) judgePush(ctx context.Context) (policy.Decision, error) {
 	d, err := p.t.judgeHost(ctx, p.ask.Name, p.ask.Port, "")
 	if err != nil || !d.Allowed() {
 		return d, err
@@ -86,10 +86,10 @@ func (p push) judge(ctx context.Context) (policy.Decision, error) {
 	}
 	what := "the push to " + masking.Sealed(p.repository, 200)
 	d.Effect, d.Rule, d.Reason = policy.Hold, door.RuleGit, what+" waits for approval; push is hold"
-	if d = p.t.known.settle(d); d.Effect != policy.Hold {
+	if d = p.t.known.settleDecision(d); d.Effect != policy.Hold {
 		return d, nil
 	}
-	answers, _, err := p.t.known.config.Approvals.Grants(ctx, p.subject().Project(), p.t.known.asker())
+	answers, _, err := p.t.known.config.Approvals.Grants(ctx, p.subject().Project(), p.t.known.askerOf())
 	if err != nil {
 		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", what)
 	}
@@ -101,17 +101,17 @@ func (p push) subject() approval.Host {
 	return approval.Host{Name: p.ask.Name, Port: p.ask.Port, Repository: p.repository, Push: p.ask.Change.Digest()}
 }
 
-// record is one of the push.
-func (p push) record(d policy.Decision, outcome audit.Outcome) audit.Record {
+// makeRecord is one of the push.
+func (p push) makeRecord(d policy.Decision, outcome audit.Outcome) audit.Record {
 	r := hostRecord(d, outcome, p.ask.Name, p.ask.Port)
 	r.Detail[records.DetailRequest] = masking.Sealed("POST "+p.ask.Path, 256)
-	r.Detail[records.DetailRefs] = masking.Sealed(strings.Join(p.refs(), "; "), 8<<10)
+	r.Detail[records.DetailRefs] = masking.Sealed(strings.Join(p.listRefs(), "; "), 8<<10)
 	r.Detail[records.DetailPush] = p.subject().Push
 	return r
 }
 
-// file puts the push into the queue, and on record that it waits.
-func (p push) file(ctx context.Context, d policy.Decision) (approval.Request, door.Answer, error) {
+// filePush puts the push into the queue, and on record that it waits.
+func (p push) filePush(ctx context.Context, d policy.Decision) (approval.Request, door.Answer, error) {
 	w := p.t.asking(d)
 	w.Host, w.Evidence = p.subject(), p.evidence()
 	request, err := p.t.known.config.Approvals.Ask(ctx, w)
@@ -123,7 +123,7 @@ func (p push) file(ctx context.Context, d policy.Decision) (approval.Request, do
 	if err != nil {
 		return request, door.Answer{}, err
 	}
-	r := p.record(d, audit.Pending)
+	r := p.makeRecord(d, audit.Pending)
 	r.Approval = request.ID
 	r, err = p.t.book.Refuse(ctx, r)
 	return request, door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: request.ID}, err
@@ -134,28 +134,28 @@ func (p push) decided(ctx context.Context, d policy.Decision) (door.Answer, erro
 	p.t.book.Answered(d.Approval)
 	switch {
 	case !d.Allowed():
-		r, err := hostRequests{p.t}.refuse(ctx, d, audit.Blocked, p.ask.Name, p.ask.Port, "POST "+p.ask.Path)
+		r, err := hostRequests{p.t}.recordRefusal(ctx, d, audit.Blocked, p.ask.Name, p.ask.Port, "POST "+p.ask.Path)
 		return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: d.Approval}, err
 	case d.Approval == "":
 		return door.Answer{Decision: d}, nil // by a policy that came since
 	}
-	r, err := p.t.book.Append(ctx, p.record(d, audit.Used))
+	r, err := p.t.book.Append(ctx, p.makeRecord(d, audit.Used))
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: d.Approval}, err
 }
 
-// shown is the name of a ref, or an option, for people. Both may have any letters, and some
+// showRef is the name of a ref, or an option, for people. Both may have any letters, and some
 // look like others, are not seen, or have the text around them read from right to left: all
 // but ASCII is shown as its numbers. No ref has a backslash of its own.
-func shown(text string) string {
+func showRef(text string) string {
 	quoted := strconv.QuoteToASCII(text)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// refs are what is changed, a line for each ref, with the names of the objects whole.
-func (p push) refs() []string {
+// listRefs are what is changed, a line for each ref, with the names of the objects whole.
+func (p push) listRefs() []string {
 	var lines []string
 	for _, c := range p.ask.Change.Commands {
-		ref := shown(c.Ref)
+		ref := showRef(c.Ref)
 		switch {
 		case c.Deletes():
 			lines = append(lines, ref+": deleted, was "+c.Old)
@@ -173,7 +173,7 @@ func (p push) refs() []string {
 func (p push) findings() []string {
 	var deleted, moved, unusual, letters []string
 	for _, c := range p.ask.Change.Commands {
-		ref := shown(c.Ref)
+		ref := showRef(c.Ref)
 		if ref != c.Ref {
 			letters = append(letters, ref+" has letters beyond ASCII, which are shown as their numbers")
 		}
@@ -193,7 +193,7 @@ func (p push) findings() []string {
 func (p push) evidence() evidence.Evidence {
 	var options []string
 	for _, option := range p.ask.Change.Options {
-		options = append(options, shown(option))
+		options = append(options, showRef(option))
 	}
 	return evidence.Evidence{
 		Findings: p.findings(),
@@ -202,7 +202,7 @@ func (p push) evidence() evidence.Evidence {
 			"contents: nobody has looked into the objects; their names bind them",
 		},
 		Host: &evidence.Host{
-			Protocol: "git", Commands: hostAsker{p.t}.commands(), Refs: p.refs(), Options: options,
+			Protocol: "git", Commands: hostAsker{p.t}.commands(), Refs: p.listRefs(), Options: options,
 			Objects: int(p.ask.Change.Objects), Bytes: p.ask.Size,
 		},
 	}

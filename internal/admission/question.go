@@ -12,9 +12,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// question is what the door's questions about a file have in common, and what some of
+// fileQuestion is what the door's questions about a file have in common, and what some of
 // them tell beside that.
-type question struct {
+type fileQuestion struct {
 	door.FileAsk
 	bytes    *door.Bytes // that it is about; nil: they may not be here yet
 	mayWalk  bool        // see door.JudgeAsk
@@ -23,12 +23,12 @@ type question struct {
 }
 
 // aboutBytes is a question about verified bytes.
-func aboutBytes(ask door.FileAsk, bytes door.Bytes) question {
-	return question{FileAsk: ask, bytes: &bytes, paths: bytes.Paths}
+func aboutBytes(ask door.FileAsk, bytes door.Bytes) fileQuestion {
+	return fileQuestion{FileAsk: ask, bytes: &bytes, paths: bytes.Paths}
 }
 
-// facts are what policy weighs of the file.
-func (q question) facts() policy.FileFacts {
+// fileFacts are what policy weighs of the file.
+func (q fileQuestion) fileFacts() policy.FileFacts {
 	if q.bytes == nil {
 		return q.Facts()
 	}
@@ -36,14 +36,14 @@ func (q question) facts() policy.FileFacts {
 }
 
 // sha256 is that of the bytes, hex; "" without them. size is theirs.
-func (q question) sha256() string {
+func (q fileQuestion) sha256() string {
 	if q.bytes == nil {
 		return ""
 	}
 	return q.bytes.SHA256
 }
 
-func (q question) size() int64 {
+func (q fileQuestion) fileSize() int64 {
 	if q.bytes == nil {
 		return 0
 	}
@@ -56,8 +56,8 @@ var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`) // a constant
 // maxDigests of one file.
 const maxDigests = 16
 
-// check refuses a question that can't be meant.
-func (q question) check() error {
+// checkQuestion refuses a question that can't be meant.
+func (q fileQuestion) checkQuestion() error {
 	name := masking.Cut(q.File.Name, 80)
 	switch {
 	case q.Package.Version == "" && q.File.Kind != policy.KindMetadata || q.Package.Version != q.File.Version || !pkgref.IsCanonicalName(q.Package.Ecosystem, q.Package.Name):

@@ -14,7 +14,7 @@ import (
 // Reach implements Door. What is read in its course is asked about as ever, with Walk:
 // so a release counts as it does for any client, and only that it is read is no record.
 func (c *Controller) Reach(ctx context.Context, ask door.ReachAsk) (door.ReachAnswer, error) {
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.ReachAnswer{}, err
 	}
@@ -33,7 +33,7 @@ func (c *Controller) Reach(ctx context.Context, ask door.ReachAsk) (door.ReachAn
 
 // Reached implements Door.
 func (c *Controller) Reached(ctx context.Context, ask door.ReachAsk) (bool, error) {
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return false, err
 	}
@@ -43,7 +43,7 @@ func (c *Controller) Reached(ctx context.Context, ask door.ReachAsk) (bool, erro
 
 // StopReaching implements Door.
 func (c *Controller) StopReaching(ctx context.Context, ask door.ReachAsk) error {
-	t, err := c.admit(ctx, ask.Sandbox)
+	t, err := c.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (t *tenant) mayBeRequired(ask door.ReachAsk) (d policy.Decision, open bool,
 		return d, false, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", masking.Cut(ask.Package.String(), 200))
 	}
 	law := t.policy()
-	owner := t.known.owner(ask.Package)
+	owner := t.known.namespaceOwner(ask.Package)
 	about, err := t.known.subject(ask.Package, ledger.Origin{Upstream: owner})
 	if err != nil {
 		return d, false, err
@@ -84,7 +84,7 @@ func mayLift(law *policy.Policy, e pkgref.Ecosystem, d policy.Decision, metadata
 
 // unreached tells that a file's answer is not the last word: what requires the file may
 // not have been read. A plan's resolver reads all that it weighs.
-func (t *tenant) unreached(q question, w weighed) bool {
+func (t *tenant) unreached(q fileQuestion, w weighed) bool {
 	return q.mayWalk && !t.run.Plan && mayLift(t.policy(), q.Package.Ecosystem, w.decision, false)
 }
 

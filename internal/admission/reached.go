@@ -15,7 +15,7 @@ type reached struct {
 	names []string   // only grow
 }
 
-func (r *reached) add(names []string) {
+func (r *reached) addNames(names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range names {
@@ -25,8 +25,8 @@ func (r *reached) add(names []string) {
 	}
 }
 
-// all are the secrets, as they may be had.
-func (r *reached) all() (wants []secret.Want) {
+// listSecrets are the secrets, as they may be had.
+func (r *reached) listSecrets() (wants []secret.Want) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range r.names {

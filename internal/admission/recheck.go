@@ -22,7 +22,7 @@ const eventRecheck = "recheck"
 // fault.ErrForbidden that names it; so is what was found on its disk and for which
 // its policy ends it. Facts that can't be read are a fault.ErrUnavailable.
 func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
 // in under another policy than its own must be allowed by its own, too: by its lists,
 // or by a person.
 func (c *Controller) RecheckCopy(ctx context.Context, sandbox string) error {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (t *tenant) recheck(ctx context.Context, again rejudgement) error {
 	}
 	var first *audit.Record
 	refused := 0
-	for _, release := range t.has() {
+	for _, release := range t.listReleases() {
 		r, err := again(ctx, release)
 		if err != nil {
 			return err
@@ -82,9 +82,9 @@ func (t *tenant) recheck(ctx context.Context, again rejudgement) error {
 		records.RefOf(*first), refused-1, first.Reason, first.Rule, first.RequestID)
 }
 
-// has are the releases that a sandbox was served, or that were found in it,
+// listReleases are the releases that a sandbox was served, or that were found in it,
 // whether or not they are still there; sorted.
-func (t *tenant) has() []pkgref.Ref {
+func (t *tenant) listReleases() []pkgref.Ref {
 	all := map[pkgref.Ref]pkgref.Ref{} // as it is called, by its one key
 	for _, p := range t.disk.Packages() {
 		all[p.Ref.Release()] = p.Ref
@@ -111,10 +111,10 @@ func (t *tenant) rejudge(ctx context.Context, release pkgref.Ref) (*audit.Record
 	for _, law := range t.policy().Layers() { // each alone: what one says for now hides no other's list
 		judge := t.known.judgeBy(law, about)
 		d := judge.Name() // of one without a version, or with one that is none, this is all that can be said
-		if !burns(d) {
+		if !isBurned(d) {
 			d = judge.Release(release.Version)
 		}
-		if burns(d) {
+		if isBurned(d) {
 			return t.refuseKept(ctx, release, d)
 		}
 	}
@@ -135,7 +135,7 @@ func (t *tenant) rejudgeFiles(ctx context.Context, release pkgref.Ref, digests [
 		return nil, err
 	}
 	t.require(&about, release)
-	judge := t.known.judge(about)
+	judge := t.known.newJudge(about)
 	for _, digest := range digests {
 		if d := judge.Kept(release.Version, []string{"sha256:" + digest}); d.Effect != policy.Allow {
 			return t.refuseKept(ctx, release, d)
@@ -171,7 +171,7 @@ func (t *tenant) refuseKept(ctx context.Context, release pkgref.Ref, d policy.De
 	return &r, err
 }
 
-// burns tells whether a decision is by a list or an advisory.
-func burns(d policy.Decision) bool {
+// isBurned tells whether a decision is by a list or an advisory.
+func isBurned(d policy.Decision) bool {
 	return d.Effect == policy.Deny && (d.ResolvedBy == policy.ByBlocklist || d.ResolvedBy == policy.ByAdvisory)
 }

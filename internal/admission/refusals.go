@@ -16,7 +16,7 @@ import (
 
 // Refusals implements Door.
 func (c *Controller) Refusals(_ context.Context, sandbox, request string, most int) ([]door.Refusal, error) {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, 
 			}
 			of[r.Run] = sum
 		}
-		list[i].Cause = sum == nil || sum.causes.is(r)
+		list[i].Cause = sum == nil || sum.causes.isCause(r)
 	}
 	slices.SortStableFunc(list, func(a, b door.Refusal) int {
 		return cmp.Or(records.AlarmFirst(a.Alarm, b.Alarm), records.AlarmFirst(a.Cause, b.Cause))
@@ -61,7 +61,7 @@ func soughtRefusals(ctx context.Context, c *Controller, s Sought) ([]door.Refusa
 	if s.Run == "" && s.Sandbox == "" {
 		return nil, fault.Invalid("refusals are of a run or of a sandbox; name one")
 	}
-	if live, err := c.tenants.get(s.Sandbox); err == nil && (s.Run == "" || s.Run == live.run.Run) {
+	if live, err := c.tenants.getTenant(s.Sandbox); err == nil && (s.Run == "" || s.Run == live.run.Run) {
 		return refusalsOf([]*tenant{live}, s.Request) // the log, which may be long, says no more of it
 	}
 	over, order := map[string]*tenant{}, []*tenant{} // in order those that live, too
@@ -71,7 +71,7 @@ func soughtRefusals(ctx context.Context, c *Controller, s Sought) ([]door.Refusa
 		}
 		t, met := over[r.Sandbox] // nil: it lives
 		if !met {
-			if live, err := c.tenants.get(r.Sandbox); err == nil {
+			if live, err := c.tenants.getTenant(r.Sandbox); err == nil {
 				order = append(order, live)
 			} else {
 				t = newTenant(Run{Sandbox: r.Sandbox, Run: r.Run}, &c.config, ledger.NewBudget(leastRemembered, leastRemembered), &c.earlier, nil)
@@ -110,7 +110,7 @@ func refusalsOf(tenants []*tenant, request string) ([]door.Refusal, error) {
 func (t *tenant) recall(r audit.Record) {
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
-		defer hostAsker{t}.replay(r, Limits{})
+		defer hostAsker{t}.replayRecord(r, Limits{})
 		switch r.Outcome { //nolint:exhaustive // the others refuse nothing
 		case audit.Served:
 			t.served.Add(r)
@@ -123,7 +123,7 @@ func (t *tenant) recall(r audit.Record) {
 			t.book.Blocked(r)
 		}
 	case audit.KindTool:
-		caller{t}.replay(r)
+		caller{t}.replayRecord(r)
 	case audit.KindFinding:
 		t.book.ReplayRefusal(r)
 	case audit.KindSandbox, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindFile:

@@ -28,7 +28,7 @@ type Requests struct {
 // Request implements Door. What people have opened, and what the sandbox's client has
 // closed, is judged as with Connect; then the policies' rules are.
 func (q *Requests) Request(ctx context.Context, ask door.RequestAsk) (door.RequestAnswer, error) {
-	t, err := q.tenants.admit(ctx, ask.Sandbox)
+	t, err := q.tenants.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.RequestAnswer{}, err
 	}
@@ -44,13 +44,13 @@ func (q *Requests) Request(ctx context.Context, ask door.RequestAsk) (door.Reque
 	if d.Allowed() {
 		return door.RequestAnswer{Answer: door.Answer{Decision: d}, Terms: terms}, nil
 	}
-	r, err := hostRequests{t}.refuse(ctx, d, audit.Blocked, ask.Name, ask.Port, ask.Method+" "+ask.Path)
+	r, err := hostRequests{t}.recordRefusal(ctx, d, audit.Blocked, ask.Name, ask.Port, ask.Method+" "+ask.Path)
 	return door.RequestAnswer{Answer: door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}}, err
 }
 
 // Requested implements Door. The record that its connection began says whose it was.
 func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error {
-	t, err := q.tenants.get(done.Sandbox)
+	t, err := q.tenants.getTenant(done.Sandbox)
 	if err != nil {
 		return q.gone.requested(ctx, q.log, done, Limits{}.orDefaults().Requests)
 	}
@@ -69,7 +69,7 @@ func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error 
 		if t.hosts.Told(one, request.Number) {
 			continue
 		}
-		if err := (hostRequests{t}).record(ctx, one.Record, request); !records.Kept(err) {
+		if err := (hostRequests{t}).recordRequest(ctx, one.Record, request); !records.Kept(err) {
 			return err
 		}
 		t.hosts.Tell(one, request.Number)
@@ -90,10 +90,10 @@ func (h hostRequests) recall(ctx context.Context, seq uint64) (one records.Conne
 	return h.t.hosts.Recall(began), true, nil
 }
 
-// record records what became of a request, unless there are too many.
-func (h hostRequests) record(ctx context.Context, began audit.Record, request door.RequestDone) error {
+// recordRequest records what became of a request, unless there are too many.
+func (h hostRequests) recordRequest(ctx context.Context, began audit.Record, request door.RequestDone) error {
 	t := h.t
-	own, tell := t.requests.take(t.known.config.Limits.Requests)
+	own, tell := t.requests.countRequest(t.known.config.Limits.Requests)
 	if !own && !tell {
 		return nil
 	}

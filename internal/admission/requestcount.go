@@ -20,8 +20,8 @@ type requests struct {
 	told bool // that there are more
 }
 
-// take counts one in. own false: it is one too many, and tell that this has to be said.
-func (q *requests) take(most int) (own, tell bool) {
+// countRequest counts one in. own false: it is one too many, and tell that this has to be said.
+func (q *requests) countRequest(most int) (own, tell bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.own < most {
@@ -47,8 +47,8 @@ func (q *requests) undone(own bool, err error) error {
 	return err
 }
 
-// replay takes a record of the network from the log.
-func (q *requests) replay(r audit.Record) {
+// replayRecord takes a record of the network from the log.
+func (q *requests) replayRecord(r audit.Record) {
 	if r.Kind != audit.KindNetwork {
 		return
 	}

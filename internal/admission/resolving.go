@@ -17,8 +17,8 @@ type lookups struct {
 	nowhere map[string]bool
 }
 
-// take takes a name in that is about to be looked up; false: there are too many others.
-func (l *lookups) take(name string, most int) bool {
+// takeName takes a name in that is about to be looked up; false: there are too many others.
+func (l *lookups) takeName(name string, most int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.nowhere[name] && len(l.nowhere) >= most {
@@ -31,26 +31,26 @@ func (l *lookups) take(name string, most int) bool {
 	return true
 }
 
-// led takes that a name leads to a host: it names what exists, and counts no more.
-func (l *lookups) led(name string) {
+// noteLed takes that a name leads to a host: it names what exists, and counts no more.
+func (l *lookups) noteLed(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.nowhere, name)
 }
 
-// replay takes a record of the network.
-func (l *lookups) replay(r audit.Record, limits Limits) {
+// replayRecord takes a record of the network.
+func (l *lookups) replayRecord(r audit.Record, limits Limits) {
 	switch name := r.Detail[records.DetailName]; r.Outcome { //nolint:exhaustive // the others are of no name that was looked up
 	case audit.Asked:
-		l.take(name, limits.orDefaults().Names)
+		l.takeName(name, limits.orDefaults().Names)
 	case audit.Started:
-		l.led(name)
+		l.noteLed(name)
 	}
 }
 
 // Resolving implements Door.
 func (q *Requests) Resolving(ctx context.Context, ask door.ResolveAsk) (door.Answer, error) {
-	t, err := q.tenants.admit(ctx, ask.Sandbox)
+	t, err := q.tenants.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
@@ -58,7 +58,7 @@ func (q *Requests) Resolving(ctx context.Context, ask door.ResolveAsk) (door.Ans
 	if err != nil {
 		return door.Answer{}, err
 	}
-	if d.Allowed() && d.Approval == "" && !policy.ListsHost(t.policy(), ask.Name) && !t.lookups.take(ask.Name, t.known.config.Limits.Names) {
+	if d.Allowed() && d.Approval == "" && !policy.ListsHost(t.policy(), ask.Name) && !t.lookups.takeName(ask.Name, t.known.config.Limits.Names) {
 		d = policy.Decision{
 			Effect: policy.Deny, Rule: ruleNamesQuota, ResolvedBy: policy.ByNetwork,
 			Reason: "more different names that lead nowhere were looked up than a sandbox may have looked up",

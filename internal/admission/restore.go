@@ -24,10 +24,10 @@ func (c *Controller) Restore(ctx context.Context, r Run) error {
 		err = caller{t}.endLost(ctx)
 	}
 	if err != nil {
-		t.forget()
+		t.forgetTenant()
 		return err
 	}
-	return c.add(t)
+	return c.addTenant(t)
 }
 
 // refill has a tenant know what its own records and its ancestors' tell.
@@ -39,28 +39,28 @@ func refill(ctx context.Context, c *Controller, t *tenant) error {
 		if err != nil {
 			return err
 		}
-		t.replay(rec, c.config.Limits)
+		t.replayRecord(rec, c.config.Limits)
 	}
 	return t.ledger.FollowLock()
 }
 
-// replay takes one record of this sandbox as if it had just been made. Nobody
+// replayRecord takes one record of this sandbox as if it had just been made. Nobody
 // else knows the tenant yet.
-func (t *tenant) replay(r audit.Record, limits Limits) {
+func (t *tenant) replayRecord(r audit.Record, limits Limits) {
 	t.book.Replay(r)
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
 		t.replayAsk(r)
-		hostAsker{t}.replay(r, limits)
-		t.requests.replay(r)
-		t.former.replay(r)
+		hostAsker{t}.replayRecord(r, limits)
+		t.requests.replayRecord(r)
+		t.former.replayRecord(r)
 		if r.Kind == audit.KindNetwork {
-			t.lookups.replay(r, limits)
+			t.lookups.replayRecord(r, limits)
 		}
 	case audit.KindCommand:
 		t.replayCommand(r, limits)
 	case audit.KindTool:
-		caller{t}.replay(r)
+		caller{t}.replayRecord(r)
 	case audit.KindSandbox:
 		t.replayLife(r)
 	case audit.KindFinding:
@@ -75,7 +75,7 @@ func (t *tenant) replayLife(r audit.Record) {
 	if r.Outcome == audit.Exceeded {
 		t.book.ReplayCut()
 	}
-	t.narrowing.replay(r)
+	t.narrowing.replayRecord(r)
 	t.replayLaw(r)
 }
 
@@ -92,7 +92,7 @@ func (t *tenant) replayServed(r audit.Record) {
 
 func (t *tenant) replayAsk(r audit.Record) {
 	if r.Ecosystem == SystemEcosystem {
-		t.system.take(t.served, r)
+		t.system.takeRecord(t.served, r)
 		return
 	}
 	switch r.Outcome {
@@ -126,5 +126,5 @@ func (t *tenant) replayCommand(r audit.Record, limits Limits) {
 		t.finished[id] = true
 		return
 	}
-	t.command(r, r.Command, limits)
+	t.takeCommand(r, r.Command, limits)
 }

@@ -59,9 +59,9 @@ func (c *Controller) Roots(ctx context.Context, run string) (Roots, error) {
 		if err != nil {
 			return Roots{}, err
 		}
-		s.take(r)
+		s.takeRecord(r)
 	}
-	return s.find(slices.Concat(sum.Refused, sum.Would)), nil
+	return s.findRoots(slices.Concat(sum.Refused, sum.Would)), nil
 }
 
 // rootsSearch is what a run's records say of who wanted what.
@@ -74,7 +74,7 @@ type rootsSearch struct {
 	asked    []askedWord
 }
 
-func (s *rootsSearch) take(r audit.Record) {
+func (s *rootsSearch) takeRecord(r audit.Record) {
 	switch {
 	case r.Kind == audit.KindSandbox && s.template == "":
 		s.template = r.Detail["template"]
@@ -97,8 +97,8 @@ func (s *rootsSearch) take(r audit.Record) {
 	}
 }
 
-// find turns refusals into the roots that they go back to.
-func (s *rootsSearch) find(refused []Line) Roots {
+// findRoots turns refusals into the roots that they go back to.
+func (s *rootsSearch) findRoots(refused []Line) Roots {
 	out := Roots{Template: s.template}
 	for _, p := range refused {
 		ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(p.Ecosystem), Name: p.Name}
@@ -113,12 +113,12 @@ func (s *rootsSearch) find(refused []Line) Roots {
 			out.Lines = append(out.Lines, policy.Wanted{Package: ref, Lines: p.Suggest})
 			continue
 		}
-		tops := s.tops(ref)
+		tops := s.findTops(ref)
 		if p.File != "" { // of a page the last version says nothing of what was wanted
 			ref.Version = p.Version
 		}
 		if len(tops) == 0 || s.named(ref.Project()) {
-			out.Roots = s.root(out.Roots, ref)
+			out.Roots = s.addRoot(out.Roots, ref)
 			continue
 		}
 		asking := s.asking(ref)
@@ -128,7 +128,7 @@ func (s *rootsSearch) find(refused []Line) Roots {
 		out.Asking = append(out.Asking, asking...)
 		out.Required = append(out.Required, policy.Wanted{Package: ref, Through: tops})
 		for _, top := range tops {
-			out.Roots = s.root(out.Roots, top)
+			out.Roots = s.addRoot(out.Roots, top)
 		}
 	}
 	return out
@@ -152,8 +152,8 @@ func refusedLine(p Line) string {
 	return ref.String() + ": " + p.Reason
 }
 
-// tops are the projects that a refused one is wanted by in the end; none: by nobody.
-func (s *rootsSearch) tops(p pkgref.Ref) []pkgref.Ref {
+// findTops are the projects that a refused one is wanted by in the end; none: by nobody.
+func (s *rootsSearch) findTops(p pkgref.Ref) []pkgref.Ref {
 	var tops []pkgref.Ref
 	seen := map[pkgref.Ref]bool{p: true}
 	for left := slices.Clone(s.parents[p]); len(left) > 0; left = left[1:] {
@@ -187,8 +187,8 @@ func (s *rootsSearch) asking(p pkgref.Ref) (tops []policy.Wanted) {
 	return tops
 }
 
-// root adds a root, or what is known of it now.
-func (s *rootsSearch) root(roots []Root, p pkgref.Ref) []Root {
+// addRoot adds a root, or what is known of it now.
+func (s *rootsSearch) addRoot(roots []Root, p pkgref.Ref) []Root {
 	project := p.Project()
 	i := slices.IndexFunc(roots, func(r Root) bool { return r.Package.Project() == project })
 	if i < 0 {

@@ -59,12 +59,12 @@ func TestRootsAreAtTheTop(t *testing.T) {
 	}
 	s := rootsSearch{parents: map[pkgref.Ref][]pkgref.Ref{}, served: map[pkgref.Ref]pkgref.Version{}, extras: map[pkgref.Ref][]string{}}
 	for _, r := range []audit.Record{wanted("mdurl", "markdown-it-py"), wanted("markdown-it-py", "rich mdit"), wanted("mdit", "markdown-it-py mdit"), wanted("a", "b"), wanted("b", "a")} {
-		s.take(r)
+		s.takeRecord(r)
 	}
 	for name, want := range map[string][]pkgref.Ref{
 		"mdurl": {python("rich", "")}, "markdown-it-py": {python("rich", "")}, "mdit": {python("rich", "")}, "rich": nil, "a": nil, "b": nil,
 	} {
-		if diff := cmp.Diff(want, s.tops(python(name, ""))); diff != "" {
+		if diff := cmp.Diff(want, s.findTops(python(name, ""))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

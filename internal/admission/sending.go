@@ -25,7 +25,7 @@ const unknownBytes = -1
 
 // Sent implements Door.
 func (c *Controller) Sent(_ context.Context, sandbox string, seq uint64) error {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -34,15 +34,15 @@ func (c *Controller) Sent(_ context.Context, sandbox string, seq uint64) error {
 
 // Aborted implements Door.
 func (c *Controller) Aborted(ctx context.Context, sandbox string, seq uint64, sent int64) error {
-	t, err := c.tenants.get(sandbox)
+	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
-	return t.abort(ctx, seq, sent, "")
+	return t.recordAbort(ctx, seq, sent, "")
 }
 
-// abort puts on record that a file did not reach its client whole.
-func (t *tenant) abort(ctx context.Context, seq uint64, sent int64, reason string) error {
+// recordAbort puts on record that a file did not reach its client whole.
+func (t *tenant) recordAbort(ctx context.Context, seq uint64, sent int64, reason string) error {
 	r, err := t.served.Abort(seq)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (t *tenant) abort(ctx context.Context, seq uint64, sent int64, reason strin
 func (t *tenant) abortAll(ctx context.Context, reason string) error {
 	var errs []error
 	for _, seq := range t.served.Sending() {
-		if err := t.abort(ctx, seq, unknownBytes, reason); err != nil && !errors.Is(err, fault.ErrNotFound) { // it has ended meanwhile
+		if err := t.recordAbort(ctx, seq, unknownBytes, reason); err != nil && !errors.Is(err, fault.ErrNotFound) { // it has ended meanwhile
 			errs = append(errs, err)
 		}
 	}
@@ -78,7 +78,7 @@ func (t *tenant) abortAll(ctx context.Context, reason string) error {
 // whatever their clients have of them, and which connections ended with it.
 func (c *Controller) GatewayEnded(ctx context.Context) error {
 	var errs []error
-	for _, t := range c.tenants.all() {
+	for _, t := range c.tenants.listTenants() {
 		errs = append(errs, t.abortAll(ctx, "the gateway ended while it was sent"), t.endConnections(ctx, "the gateway ended"))
 	}
 	return errors.Join(errs...)

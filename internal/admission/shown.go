@@ -13,7 +13,7 @@ import (
 
 // Show implements Door.
 func (c *Controller) Show(ctx context.Context, s door.Showing) error {
-	t, err := c.admit(ctx, s.Sandbox)
+	t, err := c.admitTenant(ctx, s.Sandbox)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (c *Controller) Show(ctx context.Context, s door.Showing) error {
 
 // Asking implements Door.
 func (c *Controller) Asking(ctx context.Context, q door.Question) error {
-	t, err := c.admit(ctx, q.Sandbox)
+	t, err := c.admitTenant(ctx, q.Sandbox)
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
-// give adds to an answer what a request gets by one use. A secret that signs requests is
+// giveSecret adds to an answer what a request gets by one use. A secret that signs requests is
 // not given: it signs this one, here.
-func (i *Injection) give(ctx context.Context, t *tenant, host string, use exchange.Use, answer *door.SecretsAnswer) error {
+func (i *Injection) giveSecret(ctx context.Context, t *tenant, host string, use exchange.Use, answer *door.SecretsAnswer) error {
 	d, err := i.secrets.Find(use.Secret, host)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (i *Injection) give(ctx context.Context, t *tenant, host string, use exchan
 	if err != nil {
 		return err
 	}
-	answer.Values[use.Secret] = i.shown(use.Secret, v)
+	answer.Values[use.Secret] = i.shownToGateway(use.Secret, v)
 	if use.Sign == nil {
 		return nil
 	}
@@ -41,9 +41,9 @@ func (i *Injection) give(ctx context.Context, t *tenant, host string, use exchan
 	return err
 }
 
-// shown is what of a secret the gateway may see, since it goes to the host: all of it, or of
+// shownToGateway is what of a secret the gateway may see, since it goes to the host: all of it, or of
 // a key that signs the token of its session.
-func (i *Injection) shown(name string, v secret.Value) string {
+func (i *Injection) shownToGateway(name string, v secret.Value) string {
 	d, err := i.secrets.Find(name, "")
 	if err != nil {
 		return ""

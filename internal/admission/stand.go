@@ -10,23 +10,23 @@ import (
 
 // moveRelease moves a release by what was said of a file of it, or of its metadata, and
 // follows what that opens or closes.
-func (t *tenant) moveRelease(q question, w weighed) error {
-	return t.ledger.Move(q.Package, ledger.Origin{Upstream: q.Upstream, Toolchain: q.Toolchain}, t.event(q, w))
+func (t *tenant) moveRelease(q fileQuestion, w weighed) error {
+	return t.ledger.Move(q.Package, ledger.Origin{Upstream: q.Upstream, Toolchain: q.Toolchain}, t.ledgerEvent(q, w))
 }
 
 // foreseen moves a release that is to wait, and is what rehearsals found about it.
-func foreseen(ctx context.Context, t *tenant, q question, w weighed) (notes []string, err error) {
+func foreseen(ctx context.Context, t *tenant, q fileQuestion, w weighed) (notes []string, err error) {
 	if err := t.moveRelease(q, w); err != nil {
 		return nil, err
 	}
 	return t.rehearsals.Whole(door.ClientOf(ctx), q.Package)
 }
 
-// event is what an answer says of a release. Metadata opens what the release's own
+// ledgerEvent is what an answer says of a release. Metadata opens what the release's own
 // file would open, by all that looks at a file: that its name may be read admits
 // nothing.
-func (t *tenant) event(q question, w weighed) ledger.Event {
-	facts, said := q.facts(), w.said
+func (t *tenant) ledgerEvent(q fileQuestion, w weighed) ledger.Event {
+	facts, said := q.fileFacts(), w.said
 	if q.File.Kind == policy.KindMetadata {
 		switch {
 		case !w.decision.Shown():
@@ -38,7 +38,7 @@ func (t *tenant) event(q question, w weighed) ledger.Event {
 		said = w.judge.File(facts)
 	}
 	e := ledger.Event{Kind: ledger.Denied, File: facts.File, Facts: &facts}
-	switch t.known.settle(said).Effect {
+	switch t.known.settleDecision(said).Effect {
 	case policy.Allow:
 		e.Kind, e.Through, e.ByEdge = ledger.Allowed, said.Through, ledger.ByEdge(w.judge.Release(q.Package.Version))
 	case policy.Hold:

@@ -298,7 +298,7 @@ func (w *wanderer) judge(tb testing.TB, ask door.FileAsk) {
 func (w *wanderer) stands(tb testing.TB, ask door.FileAsk, a door.Answer) {
 	tb.Helper()
 	effect := a.Decision.Effect
-	tenant, err := w.tenants.get("sb1")
+	tenant, err := w.tenants.getTenant("sb1")
 	must(tb, err)
 	if s := tenant.ledger.Standing(ask.Package); ask.File.Kind != policy.KindMetadata && (s.State == ledger.Admitted) != (effect == policy.Allow) {
 		w.rt.Fatalf("%s is %s after its file was decided: %s", ask.Package, s.State, effect)
@@ -307,7 +307,7 @@ func (w *wanderer) stands(tb testing.TB, ask door.FileAsk, a door.Answer) {
 
 func (w *wanderer) check(tb testing.TB) {
 	tb.Helper()
-	tenant, err := w.tenants.get("sb1")
+	tenant, err := w.tenants.getTenant("sb1")
 	must(tb, err)
 	for e, s := range tenant.ledger.Edges() {
 		if e.Through != "" && s.Admits() != e.Through {

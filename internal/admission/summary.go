@@ -106,21 +106,21 @@ func summarize(ctx context.Context, config *Config, run string) (*summary, error
 			return nil, err
 		}
 		found = true
-		s.add(r)
+		s.addRecord(r)
 	}
 	if !found {
 		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", masking.Cut(run, 200))
 	}
-	s.finish()
+	s.finishLines()
 	return s, nil
 }
 
 // summary collects a run's lines; equal ones are one, with a count.
 type summary struct {
 	out       RunSummary
-	installed lines
-	files     lines
-	refused   lines
+	installed lineSet
+	files     lineSet
+	refused   lineSet
 	names     []RefusedName
 	hosts     hostLines
 	would     wouldLines // what was let through by a policy that only observes
@@ -128,8 +128,8 @@ type summary struct {
 	had       records.Had
 	clients   claims.Clients      // whose commands name packages
 	asked     named               // what they named
-	missing   lines               // what no upstream gave
-	failed    lines               // what an upstream failed to give
+	missing   lineSet             // what no upstream gave
+	failed    lineSet             // what an upstream failed to give
 	blocked   map[pkgref.Ref]bool // projects of which a file was refused
 	parents   map[pkgref.Ref]bool // projects of which a release was taken, as it required another
 	withheld  []audit.Record
@@ -140,16 +140,16 @@ type summary struct {
 	failures  []audit.Record      // refusals, some of what nobody wanted
 	endings   endings
 	findings  findingLines
-	alarms    lines
+	alarms    lineSet
 	causes    causes
 }
 
-func (s *summary) add(r audit.Record) {
+func (s *summary) addRecord(r audit.Record) {
 	if r.IsAlarm() {
-		s.alarms.add(alarmLine(r), max(1, r.Count))
+		s.alarms.addLine(alarmLine(r), max(1, r.Count))
 	}
 	if r.Kind == audit.KindTool {
-		s.tools.add(r)
+		s.tools.addRecord(r)
 		return
 	}
 	for name := range strings.FieldsSeq(r.Detail[records.DetailParents]) {
@@ -158,16 +158,16 @@ func (s *summary) add(r audit.Record) {
 	if r.Kind == audit.KindPackage {
 		s.wanted.Add(records.ProjectOf(r))
 	}
-	s.endings.take(s.clients, r)
+	s.endings.takeRecord(s.clients, r)
 	switch r.Outcome {
 	case audit.Started:
 		if r.Kind == audit.KindSandbox {
 			s.out.Task = cmp.Or(s.out.Task, r.Task)
 			s.out.Observes = s.out.Observes || r.Detail[detailMode] == modeObserve
 		}
-		s.asked.take(s.clients, r.Command)
+		s.asked.takeCommand(s.clients, r.Command)
 		if r.Kind == audit.KindNetwork {
-			s.hosts.add(r)
+			s.hosts.addRecord(r)
 		}
 	case audit.Restored:
 		if r.Kind == audit.KindSandbox && s.out.CopyOf == "" {
@@ -176,13 +176,13 @@ func (s *summary) add(r audit.Record) {
 	case audit.Served:
 		s.had.Take(r)
 		s.releases[records.RefOf(r)] = true
-		s.files.add(packageLine(r), 1)
+		s.files.addLine(packageLine(r), 1)
 	case audit.Shown:
-		s.show(r)
+		s.addShown(r)
 	case audit.Installed:
-		s.installed.add(packageLine(r), 1)
+		s.installed.addLine(packageLine(r), 1)
 	case audit.Withheld:
-		s.causes.take(r, s.endings.install(r.Sandbox))
+		s.causes.takeRecord(r, s.endings.installOf(r.Sandbox))
 		s.withheld = append(s.withheld, r)
 	case audit.Blocked, audit.Failed, audit.Exceeded:
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
@@ -190,20 +190,20 @@ func (s *summary) add(r audit.Record) {
 	case audit.Pending:
 		switch r.Kind { //nolint:exhaustive // nothing else waits as its own
 		case audit.KindPackage:
-			s.causes.take(r, s.endings.install(r.Sandbox))
+			s.causes.takeRecord(r, s.endings.installOf(r.Sandbox))
 			s.pending = append(s.pending, r)
 		case audit.KindNetwork:
-			s.hosts.add(r)
+			s.hosts.addRecord(r)
 		}
 	case audit.WouldDeny, audit.WouldHold:
-		s.would.add(r)
+		s.would.addRecord(r)
 	case audit.Found:
-		s.findings.add(r)
+		s.findings.addFinding(r)
 	case audit.Alarm:
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
 	case audit.Finished:
 		if r.Kind == audit.KindNetwork {
-			s.hosts.add(r)
+			s.hosts.addRecord(r)
 		}
 	case audit.Aborted, audit.Asked, audit.Built, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Used, audit.Narrowed,
@@ -211,9 +211,9 @@ func (s *summary) add(r audit.Record) {
 	}
 }
 
-// show takes what was shown: a release's metadata, or a page with nothing withheld, which
+// addShown takes what was shown: a release's metadata, or a page with nothing withheld, which
 // goes before what was withheld of it until then.
-func (s *summary) show(r audit.Record) {
+func (s *summary) addShown(r audit.Record) {
 	switch {
 	case records.TellsOfRelease(r):
 		s.had.Take(r)
@@ -230,7 +230,7 @@ const ruleLockfile = "packages.lockfile"
 // pre-releases, and what is below, only where a requirement or a command asked for
 // what no release is that was had. The log has them all.
 func (s *summary) withheldLines() []Line {
-	var kept lines
+	var kept lineSet
 	for _, r := range s.withheld {
 		best, had := s.had.Highest[records.ProjectOf(r)]
 		if !had && s.blocked[records.ProjectOf(r)] {
@@ -251,7 +251,7 @@ func (s *summary) withheldLines() []Line {
 			if w.To != w.From {
 				line.Version += " .. " + w.To
 			}
-			kept.add(line, max(1, r.Count))
+			kept.addLine(line, max(1, r.Count))
 		}
 	}
 	return kept.sorted()
@@ -260,8 +260,8 @@ func (s *summary) withheldLines() []Line {
 func (s *summary) addRefused(r audit.Record) {
 	switch r.Kind {
 	case audit.KindNetwork:
-		if !s.hosts.add(r) {
-			s.causes.named[s.endings.install(r.Sandbox)] = true
+		if !s.hosts.addRecord(r) {
+			s.causes.named[s.endings.installOf(r.Sandbox)] = true
 			s.addName(r)
 		}
 	case audit.KindPackage, audit.KindSandbox:
@@ -269,17 +269,17 @@ func (s *summary) addRefused(r audit.Record) {
 			s.out.Unlisted = cmp.Or(s.out.Unlisted, r.Reason)
 			return
 		}
-		s.causes.take(r, s.endings.install(r.Sandbox))
+		s.causes.takeRecord(r, s.endings.installOf(r.Sandbox))
 		s.failures = append(s.failures, r)
 	case audit.KindFinding:
-		s.findings.add(r)
+		s.findings.addFinding(r)
 	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindTool, audit.KindFile: // no packages
 	}
 }
 
-// refuse makes lines of what was refused, but for what nobody wanted and what the run
+// addRefusedLines makes lines of what was refused, but for what nobody wanted and what the run
 // got afterwards. A record of repeats is of the time of what it repeats.
-func (s *summary) refuse() {
+func (s *summary) addRefusedLines() {
 	first := map[string]uint64{}
 	for _, r := range s.failures {
 		at, known := first[r.Sandbox+" "+r.RequestID]
@@ -300,12 +300,12 @@ func (s *summary) addWanted(r audit.Record) {
 		if r.Rule == audit.RuleFailed {
 			of = &s.failed
 		}
-		of.add(packageLine(r), max(1, r.Count))
+		of.addLine(packageLine(r), max(1, r.Count))
 		return
 	}
 	s.blocked[records.ProjectOf(r)], s.releases[records.RefOf(r)] = true, true
-	s.causes.found(r)
-	s.refused.add(packageLine(r), max(1, r.Count))
+	s.causes.noteCause(r)
+	s.refused.addLine(packageLine(r), max(1, r.Count))
 }
 
 func (s *summary) addName(r audit.Record) {
@@ -324,8 +324,8 @@ func (s *summary) refusePending() {
 	for _, r := range s.pending {
 		if !s.releases[records.RefOf(r)] {
 			s.blocked[records.ProjectOf(r)] = true
-			s.causes.found(r)
-			s.refused.add(packageLine(r), max(1, r.Count))
+			s.causes.noteCause(r)
+			s.refused.addLine(packageLine(r), max(1, r.Count))
 		}
 	}
 }
@@ -348,14 +348,14 @@ func packageLine(r audit.Record) Line {
 	return p
 }
 
-func (s *summary) finish() {
-	s.refuse()
+func (s *summary) finishLines() {
+	s.addRefusedLines()
 	s.refusePending()
 	s.refuseWithheld()
 	s.out.Installed, s.out.Served = s.installed.sorted(), s.files.sorted()
 	s.out.Withheld, s.out.Refused = s.withheldLines(), s.refused.sorted()
 	s.out.Missing, s.out.Failed = s.missing.sorted(), s.failed.sorted()
-	s.out.Would, s.out.WouldNames = s.would.packages.sorted(), s.would.names(s.hosts.list)
+	s.out.Would, s.out.WouldNames = s.would.packages.sorted(), s.would.listNames(s.hosts.list)
 	slices.SortFunc(s.names, func(a, b RefusedName) int { return cmp.Compare(a.Name, b.Name) })
 	s.out.Findings, s.out.Alarms = s.findings, s.alarms.list
 	s.out.Names, s.out.Hosts = append([]RefusedName{}, s.names...), s.hosts.sorted()

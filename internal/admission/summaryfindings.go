@@ -18,8 +18,8 @@ type FindingLine struct {
 // findingLines are the findings of a summary, in the order of their first.
 type findingLines []FindingLine
 
-// add counts a value; its repeats are no other ones.
-func (l *findingLines) add(r audit.Record) {
+// addFinding counts a value; its repeats are no other ones.
+func (l *findingLines) addFinding(r audit.Record) {
 	if r.Detail[records.DetailEvent] == records.EventRepeats {
 		return
 	}

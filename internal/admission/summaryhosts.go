@@ -15,14 +15,14 @@ type hostLines struct {
 	waits map[string]bool // requests of hosts; false: it was answered
 }
 
-// add takes a record of the network; false: it is of no connection.
-func (l *hostLines) add(r audit.Record) bool {
+// addRecord takes a record of the network; false: it is of no connection.
+func (l *hostLines) addRecord(r audit.Record) bool {
 	port, err := strconv.Atoi(r.Detail[records.DetailPort])
 	if err != nil {
 		return false
 	}
-	h := l.host(r.Detail[records.DetailName], port)
-	l.answer(h, r)
+	h := l.hostLine(r.Detail[records.DetailName], port)
+	l.clearWaiting(h, r)
 	switch r.Outcome { //nolint:exhaustive // others are of no connection
 	case audit.Started:
 		h.Connections++
@@ -49,9 +49,9 @@ func (l *hostLines) add(r audit.Record) bool {
 	return true
 }
 
-// answer takes back that a host waits, if a record of it tells that it was answered. What
+// clearWaiting takes back that a host waits, if a record of it tells that it was answered. What
 // was refused of it until then was that it waited.
-func (l *hostLines) answer(h *Host, r audit.Record) {
+func (l *hostLines) clearWaiting(h *Host, r audit.Record) {
 	if r.Outcome == audit.Pending || !l.waits[r.Approval] {
 		return
 	}
@@ -64,7 +64,7 @@ func bytesOf(r audit.Record, key string) int64 {
 	return n
 }
 
-func (l *hostLines) host(name string, port int) *Host {
+func (l *hostLines) hostLine(name string, port int) *Host {
 	i := slices.IndexFunc(l.list, func(h Host) bool { return h.Name == name && h.Port == port })
 	if i < 0 {
 		i = len(l.list)

@@ -22,13 +22,13 @@ func alarmLine(r audit.Record) Line {
 // lineKey tells which lines are one.
 type lineKey struct{ ecosystem, name, version, file, rule string }
 
-// lines are a summary's lines without duplicates.
-type lines struct {
+// lineSet are a summary's lines without duplicates.
+type lineSet struct {
 	places map[lineKey]int
 	list   []Line
 }
 
-func (l *lines) add(p Line, count int) {
+func (l *lineSet) addLine(p Line, count int) {
 	if l.places == nil {
 		l.places = map[lineKey]int{}
 	}
@@ -42,7 +42,7 @@ func (l *lines) add(p Line, count int) {
 	l.list[i].Count += count
 }
 
-func (l *lines) sorted() []Line {
+func (l *lineSet) sorted() []Line {
 	list := append([]Line{}, l.list...)
 	slices.SortStableFunc(list, func(a, b Line) int {
 		return cmp.Or(

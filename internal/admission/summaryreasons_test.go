@@ -21,8 +21,8 @@ func TestALineHasItsReasons(t *testing.T) {
 	var hosts hostLines
 	s := summary{}
 	for _, r := range all {
-		tools.add(r)
-		hosts.add(r)
+		tools.addRecord(r)
+		hosts.addRecord(r)
 		s.addName(r)
 	}
 	const want = "no such argument; also: too many calls"
@@ -30,16 +30,16 @@ func TestALineHasItsReasons(t *testing.T) {
 	if tool.Reason != want || tool.Refused != 3 || host.Reason != want || host.Refused != 3 || s.names[0].Reason != want {
 		t.Errorf("%+v, %+v, %+v", tool, host, s.names)
 	}
-	tools.add(record(audit.Pending, "it waits", "ap-1"))
+	tools.addRecord(record(audit.Pending, "it waits", "ap-1"))
 	if got := tools.sorted()[0].Reason; got == want {
 		t.Errorf("a call waits: %s", got)
 	}
-	tools.add(record(audit.Blocked, "denied", "ap-1"))
+	tools.addRecord(record(audit.Blocked, "denied", "ap-1"))
 	if got := tools.sorted()[0].Reason; got != want+"; also: denied" {
 		t.Errorf("it was answered: %s", got)
 	}
-	tools.add(record(audit.Blocked, "a fourth", ""))
-	tools.add(record(audit.Blocked, "a fifth", ""))
+	tools.addRecord(record(audit.Blocked, "a fourth", ""))
+	tools.addRecord(record(audit.Blocked, "a fifth", ""))
 	if got := tools.sorted()[0].Reason; got != want+"; also: denied; also: for other reasons, which cofferdam why has" {
 		t.Errorf("many: %s", got)
 	}

@@ -20,11 +20,11 @@ type heldCall struct {
 	reason string
 }
 
-// add takes a record of a tool.
-func (l *toolLines) add(r audit.Record) {
-	t := l.tool(cmp.Or(r.Detail[records.DetailTool], "(others)"))
+// addRecord takes a record of a tool.
+func (l *toolLines) addRecord(r audit.Record) {
+	t := l.toolLine(cmp.Or(r.Detail[records.DetailTool], "(others)"))
 	if r.Outcome != audit.Pending {
-		l.answer(t, r.Approval)
+		l.clearWaiting(t, r.Approval)
 	}
 	switch r.Outcome { //nolint:exhaustive // others are of no call
 	case audit.Started:
@@ -36,12 +36,12 @@ func (l *toolLines) add(r audit.Record) {
 		t.Refused += max(1, r.Count)
 		t.Reason = withReason(t.Reason, r.Reason)
 	case audit.Pending:
-		l.wait(t, r)
+		l.countWaiting(t, r)
 	}
 }
 
-// wait counts a call as refused that waits: if nobody answers, it was.
-func (l *toolLines) wait(t *ToolUse, r audit.Record) {
+// countWaiting counts a call as refused that waits: if nobody answers, it was.
+func (l *toolLines) countWaiting(t *ToolUse, r audit.Record) {
 	if l.waits == nil {
 		l.waits = map[string]heldCall{}
 	}
@@ -55,8 +55,8 @@ func (l *toolLines) wait(t *ToolUse, r audit.Record) {
 	t.Reason = withReason(t.Reason, held.reason)
 }
 
-// answer takes back that a call waits, since a record of it tells that it was answered.
-func (l *toolLines) answer(t *ToolUse, request string) {
+// clearWaiting takes back that a call waits, since a record of it tells that it was answered.
+func (l *toolLines) clearWaiting(t *ToolUse, request string) {
 	held := l.waits[request]
 	if held.times == 0 {
 		return
@@ -66,7 +66,7 @@ func (l *toolLines) answer(t *ToolUse, request string) {
 	t.Reason = withoutReason(t.Reason, held.reason)
 }
 
-func (l *toolLines) tool(name string) *ToolUse {
+func (l *toolLines) toolLine(name string) *ToolUse {
 	i := slices.IndexFunc(l.list, func(t ToolUse) bool { return t.Name == name })
 	if i < 0 {
 		i = len(l.list)

@@ -10,7 +10,7 @@ import (
 
 // wouldLines are what a policy that only observes would have refused.
 type wouldLines struct {
-	packages lines
+	packages lineSet
 	hosts    []wouldName
 }
 
@@ -20,10 +20,10 @@ type wouldName struct {
 	line       RefusedName
 }
 
-func (l *wouldLines) add(r audit.Record) {
+func (l *wouldLines) addRecord(r audit.Record) {
 	switch r.Kind { //nolint:exhaustive // nothing else is only observed
 	case audit.KindPackage:
-		l.packages.add(packageLine(r), max(1, r.Count))
+		l.packages.addLine(packageLine(r), max(1, r.Count))
 	case audit.KindNetwork:
 		l.addName(r)
 	}
@@ -43,9 +43,9 @@ func (l *wouldLines) addName(r audit.Record) {
 	l.hosts[i].line.Count += max(1, r.Count)
 }
 
-// names are the hosts that were connected to, and the names that were only asked for; not
+// listNames are the hosts that were connected to, and the names that were only asked for; not
 // those of which hosts tells that the connection was refused.
-func (l *wouldLines) names(hosts []Host) []RefusedName {
+func (l *wouldLines) listNames(hosts []Host) []RefusedName {
 	names := []RefusedName{}
 	for _, h := range l.hosts {
 		connected := func(other wouldName) bool { return other.name == h.name && other.port != "" }

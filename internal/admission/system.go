@@ -42,7 +42,7 @@ type SystemPackage struct {
 // AdmitSystem decides about what a build names, before anything of it is fetched. A
 // refusal is on record, and a fault.ErrForbidden.
 func (d *Distribution) AdmitSystem(ctx context.Context, sandbox, build string, names []string) error {
-	t, err := d.open(ctx, sandbox)
+	t, err := d.openTenant(ctx, sandbox)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (d *Distribution) AdmitSystem(ctx context.Context, sandbox, build string, n
 
 // ServeSystem records that a file is brought into the sandbox, before its first byte is.
 func (d *Distribution) ServeSystem(ctx context.Context, sandbox, build string, p SystemPackage) error {
-	t, err := d.open(ctx, sandbox)
+	t, err := d.openTenant(ctx, sandbox)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (d *Distribution) ServeSystem(ctx context.Context, sandbox, build string, p
 	}
 	r, err := t.book.Append(ctx, systemRecord(audit.Served, build, decided, p))
 	if err == nil {
-		t.system.take(t.served, r)
+		t.system.takeRecord(t.served, r)
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func (d *Distribution) ServeSystem(ctx context.Context, sandbox, build string, p
 // SystemInstalled records that the sandbox says that a package is installed, which was
 // brought.
 func (d *Distribution) SystemInstalled(ctx context.Context, sandbox, build string, p SystemPackage) error {
-	t, err := d.tenants.get(sandbox) // also of a run that is cut: it has happened
+	t, err := d.tenants.getTenant(sandbox) // also of a run that is cut: it has happened
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func (d *Distribution) SystemInstalled(ctx context.Context, sandbox, build strin
 	return err
 }
 
-func (d *Distribution) open(ctx context.Context, sandbox string) (*tenant, error) {
-	t, err := d.tenants.get(sandbox)
+func (d *Distribution) openTenant(ctx context.Context, sandbox string) (*tenant, error) {
+	t, err := d.tenants.getTenant(sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,8 @@ type system struct {
 	policies map[string]string // under which, with a package each
 }
 
-// take notes a record of it.
-func (s *system) take(served *records.Deliveries, r audit.Record) {
+// takeRecord notes a record of it.
+func (s *system) takeRecord(served *records.Deliveries, r audit.Record) {
 	if r.Outcome != audit.Served {
 		return
 	}

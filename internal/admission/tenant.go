@@ -40,7 +40,7 @@ type tenant struct {
 	former    *former       // those of before; has a lock of its own
 	reached   reached       // those of the hosts that it has connected to; has a lock of its own
 	ownerKey  string        // see audit.OwnerKeys; "": the run is the host's
-	law       law           // the run's policy, with what narrows it; has a lock of its own
+	law       runPolicies   // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
 	judging   *judgement
 	ledger    *ledger.Ledger
@@ -64,8 +64,8 @@ type tenant struct {
 	end  context.CancelFunc
 }
 
-// payer is whose share what is done for the sandbox takes: its token's, or its own.
-func (r Run) payer() string { return cmp.Or(r.Token, r.Sandbox) }
+// payerOf is whose share what is done for the sandbox takes: its token's, or its own.
+func (r Run) payerOf() string { return cmp.Or(r.Token, r.Sandbox) }
 
 func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.Earlier, desk *planning.Desk) *tenant {
 	t := &tenant{
@@ -74,13 +74,13 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 	}
 	t.judging = config.judging
 	t.ownerKey = config.owners.Of(r.Run, r.Token)
-	t.calls.owner = r.payer()
+	t.calls.owner = r.payerOf()
 	t.life, t.end = context.WithCancel(context.Background())
 	if r.Plan {
 		t.shown, t.verdicts, t.run.Policy = planning.NewShown(), r.Policy, r.Policy.Planning()
 	}
 	t.secrets, t.former = config.Secrets.Lease(), newFormer(config.FindingsKey)
-	t.law.begin(t.run.Policy)
+	t.law.beginPolicy(t.run.Policy)
 	t.known = knowledge{config: config, run: &t.run, law: &t.law}
 	t.ledger = ledger.New(ledger.Limits{
 		Edges: config.Limits.Edges, Requirements: config.Limits.Requirements, EdgesPerParent: config.Limits.EdgesPerParent, Remembered: config.Limits.Remembered,
@@ -102,8 +102,8 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 	return t
 }
 
-// forget gives back what a tenant takes that is no more.
-func (t *tenant) forget() {
+// forgetTenant gives back what a tenant takes that is no more.
+func (t *tenant) forgetTenant() {
 	t.end()
 	t.secrets.End()
 	t.ledger.Close()
@@ -118,8 +118,8 @@ type tenants struct {
 	by map[string]*tenant
 }
 
-// get returns what is known of a sandbox.
-func (s *tenants) get(sandbox string) (*tenant, error) {
+// getTenant returns what is known of a sandbox.
+func (s *tenants) getTenant(sandbox string) (*tenant, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if t := s.by[sandbox]; t != nil {
@@ -128,28 +128,28 @@ func (s *tenants) get(sandbox string) (*tenant, error) {
 	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", masking.Cut(sandbox, 64))
 }
 
-// admit returns a sandbox that may still ask.
-func (s *tenants) admit(ctx context.Context, sandbox string) (*tenant, error) {
-	t, err := s.get(sandbox)
+// admitTenant returns a sandbox that may still ask.
+func (s *tenants) admitTenant(ctx context.Context, sandbox string) (*tenant, error) {
+	t, err := s.getTenant(sandbox)
 	if err != nil {
 		return nil, err
 	}
 	return t, t.book.Open(ctx)
 }
 
-// add takes a tenant, or forgets it if its sandbox is registered already.
-func (s *tenants) add(t *tenant) error {
+// addTenant takes a tenant, or forgets it if its sandbox is registered already.
+func (s *tenants) addTenant(t *tenant) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.by[t.run.Sandbox]; known {
-		t.forget()
+		t.forgetTenant()
 		return fault.New(fault.ErrConflict, "sandbox %s is registered already", t.run.Sandbox)
 	}
 	s.by[t.run.Sandbox] = t
 	return nil
 }
 
-func (s *tenants) remove(sandbox string) {
+func (s *tenants) removeTenant(sandbox string) {
 	s.mu.Lock()
 	gone := s.by[sandbox]
 	delete(s.by, sandbox)
@@ -157,14 +157,14 @@ func (s *tenants) remove(sandbox string) {
 	if gone == nil {
 		return
 	}
-	gone.forget()
+	gone.forgetTenant()
 	if gone.book.Unsummarised() {
 		s.left(gone.book)
 	}
 }
 
-// ofRun are a sandbox and those that work for the same run beside it.
-func (s *tenants) ofRun(t *tenant) []*tenant {
+// tenantsOfRun are a sandbox and those that work for the same run beside it.
+func (s *tenants) tenantsOfRun(t *tenant) []*tenant {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	all := []*tenant{t}
@@ -176,7 +176,7 @@ func (s *tenants) ofRun(t *tenant) []*tenant {
 	return all
 }
 
-func (s *tenants) all() []*tenant {
+func (s *tenants) listTenants() []*tenant {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Collect(maps.Values(s.by))

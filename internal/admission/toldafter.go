@@ -30,8 +30,8 @@ type goneSandbox struct {
 	exceeded bool // and the log says that there were more
 }
 
-// get is what is kept of a sandbox.
-func (a *afterlife) get(sandbox string) *goneSandbox {
+// getGone is what is kept of a sandbox.
+func (a *afterlife) getGone(sandbox string) *goneSandbox {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if one := a.of[sandbox]; one != nil {
@@ -59,7 +59,7 @@ func (a *afterlife) requested(ctx context.Context, log audit.Log, done door.Requ
 	if !known {
 		return fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox of which more is taken", done.Connection)
 	}
-	gone := a.get(done.Sandbox) // only now: nobody fills it with names
+	gone := a.getGone(done.Sandbox) // only now: nobody fills it with names
 	gone.mu.Lock()
 	defer gone.mu.Unlock()
 	one, known := gone.hosts.Known(began.Seq)

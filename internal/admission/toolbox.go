@@ -47,7 +47,7 @@ const maxArgumentsKept = 8 << 10
 
 // Tools implements Door.
 func (b *Toolbox) Tools(ctx context.Context, sandbox string) ([]door.Tool, error) {
-	t, err := b.tenants.get(sandbox)
+	t, err := b.tenants.getTenant(sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (b *Toolbox) Tools(ctx context.Context, sandbox string) ([]door.Tool, error
 
 // CallTool implements Door.
 func (b *Toolbox) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnswer, error) {
-	t, err := b.tenants.get(ask.Sandbox)
+	t, err := b.tenants.getTenant(ask.Sandbox)
 	if err != nil {
 		return door.ToolAnswer{}, err
 	}
@@ -76,17 +76,17 @@ func (b *Toolbox) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnsw
 	defer leave()
 	ctx, done := door.Lasting(client)
 	defer done()
-	seat, problem := b.queue.enter(&t.calls, leave, time.Now())
+	seat, problem := b.queue.enterCall(&t.calls, leave, time.Now())
 	if problem != "" {
-		return caller{t}.refuse(ctx, door.ToolBusy, ask.Tool, policy.Decision{Rule: door.RuleToolQuota, ResolvedBy: policy.ByRule, Reason: problem})
+		return caller{t}.refuseCall(ctx, door.ToolBusy, ask.Tool, policy.Decision{Rule: door.RuleToolQuota, ResolvedBy: policy.ByRule, Reason: problem})
 	}
-	defer seat.leave()
+	defer seat.leaveQueue()
 	if ask.Malformed != "" {
-		return caller{t}.refuse(ctx, door.ToolInvalid, cmp.Or(ask.Tool, "(no name)"), policy.Decision{Rule: door.RuleToolForm, ResolvedBy: policy.ByRule, Reason: printable(ask.Malformed)})
+		return caller{t}.refuseCall(ctx, door.ToolInvalid, cmp.Or(ask.Tool, "(no name)"), policy.Decision{Rule: door.RuleToolForm, ResolvedBy: policy.ByRule, Reason: printable(ask.Malformed)})
 	}
-	c := toolCall{box: b, t: t, seat: seat, hold: b.holds.begin(t), ask: ask}
+	c := toolCall{box: b, t: t, seat: seat, hold: b.holds.beginHold(t), ask: ask}
 	for {
-		outcome, d, err := c.judge(ctx)
+		outcome, d, err := c.judgeCall(ctx)
 		if err != nil {
 			return door.ToolAnswer{}, c.unjudged(ctx, err)
 		}
@@ -94,11 +94,11 @@ func (b *Toolbox) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnsw
 		over := true
 		switch outcome {
 		case "":
-			a, over, err = c.make(ctx)
+			a, over, err = c.makeCall(ctx)
 		case door.ToolHeld:
-			a, over, err = c.wait(ctx, d)
+			a, over, err = c.fileAndAwait(ctx, d)
 		default:
-			a, err = caller{t}.refuse(ctx, outcome, ask.Tool, d)
+			a, err = caller{t}.refuseCall(ctx, outcome, ask.Tool, d)
 		}
 		if over || err != nil {
 			return a, err
@@ -120,10 +120,10 @@ type toolCall struct {
 	decision  policy.Decision
 }
 
-// judge says why the call is not to be made; "" if it is. A tool that the policy does not
+// judgeCall says why the call is not to be made; "" if it is. A tool that the policy does not
 // list is refused before anybody looks whether there is one, so that a sandbox learns
 // nothing of others' tools.
-func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision, error) {
+func (c *toolCall) judgeCall(ctx context.Context) (door.ToolOutcome, policy.Decision, error) {
 	name := c.ask.Tool
 	if c.t.run.Plan {
 		return door.ToolRefused, policy.Decision{Rule: rulePlan, ResolvedBy: policy.ByRule, Reason: "installs are only weighed here, so no tool is called"}, nil
@@ -149,13 +149,13 @@ func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision
 	if err != nil {
 		return door.ToolInvalid, policy.Decision{Rule: door.RuleToolArguments, ResolvedBy: policy.ByRule, Reason: fault.Sentence(err, "the arguments can't be read")}, nil
 	}
-	d, err := c.t.judging.judge(ctx, c.t, len(c.ask.Arguments), func() policy.CommandInput {
+	d, err := c.t.judging.judgeText(ctx, c.t, len(c.ask.Arguments), func() policy.CommandInput {
 		return policy.CommandInput{Tool: &name, Arguments: &policy.Arguments{Text: c.arguments.Text(), Members: c.arguments.Members()}}
 	})
 	if err != nil {
 		return "", d, err
 	}
-	if c.decision, err = c.answered(ctx, d); err != nil {
+	if c.decision, err = c.weighAnswers(ctx, d); err != nil {
 		return "", c.decision, err
 	}
 	switch {
@@ -170,7 +170,7 @@ func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision
 // unjudged records that nobody knows whether the call may be made, and that it is not: a guest can bring that about,
 // by as many calls as may wait. The error is cause.
 func (c *toolCall) unjudged(ctx context.Context, cause error) error {
-	_, err := caller{c.t}.refuse(ctx, door.ToolRefused, c.ask.Tool, policy.Decision{
+	_, err := caller{c.t}.refuseCall(ctx, door.ToolRefused, c.ask.Tool, policy.Decision{
 		Rule: door.RuleToolUnjudged, ResolvedBy: policy.ByRule, Reason: "the call was not judged, and not made: " + fault.Sentence(cause, "it broke off"),
 	})
 	if records.Kept(err) {
@@ -179,53 +179,53 @@ func (c *toolCall) unjudged(ctx context.Context, cause error) error {
 	return errors.Join(cause, err)
 }
 
-// left refuses a call that may be made, and whose caller has gone: no answer is used up for it.
-func (c *toolCall) left(ctx context.Context) (door.ToolAnswer, error) {
-	return caller{c.t}.refuse(ctx, door.ToolRefused, c.tool.Name, policy.Decision{
+// refuseLeft refuses a call that may be made, and whose caller has gone: no answer is used up for it.
+func (c *toolCall) refuseLeft(ctx context.Context) (door.ToolAnswer, error) {
+	return caller{c.t}.refuseCall(ctx, door.ToolRefused, c.tool.Name, policy.Decision{
 		Rule: door.RuleToolLeft, ResolvedBy: policy.ByRule, Reason: "the call may be made, and whoever called went before it was; it was not made",
 	})
 }
 
-// make records that the call begins, makes it, and records how it ended; over is false if
+// makeCall records that the call begins, makes it, and records how it ended; over is false if
 // the answer that let it be made was taken by another one, so that it has to be judged
 // again.
-func (c *toolCall) make(ctx context.Context) (a door.ToolAnswer, over bool, err error) {
+func (c *toolCall) makeCall(ctx context.Context) (a door.ToolAnswer, over bool, err error) {
 	if door.ClientOf(ctx).Err() != nil {
-		a, err = c.left(ctx)
+		a, err = c.refuseLeft(ctx)
 		return a, true, err
 	}
-	d, undo := c.t.calls.begin(c.t.policy())
+	d, undo := c.t.calls.beginCall(c.t.policy())
 	if !d.Allowed() {
-		a, err = caller{c.t}.refuse(ctx, door.ToolRefused, c.tool.Name, d)
+		a, err = caller{c.t}.refuseCall(ctx, door.ToolRefused, c.tool.Name, d)
 		return a, true, err
 	}
-	if taken, err := c.use(ctx); taken || err != nil {
+	if taken, err := c.useAnswer(ctx); taken || err != nil {
 		undo()
 		if err != nil {
 			err = c.unjudged(ctx, err)
 		}
 		return door.ToolAnswer{}, false, err
 	}
-	began, err := c.t.book.Append(ctx, c.begun())
+	began, err := c.t.book.Append(ctx, c.beginRecord())
 	if err != nil {
 		undo()
 		return door.ToolAnswer{}, true, err
 	}
 	c.t.book.Answered(c.decision.Approval)
-	a, err = c.run(ctx, began)
+	a, err = c.runCall(ctx, began)
 	return a, true, err
 }
 
-// run makes a call that is on record, and records how it ended. What the guest gave up is
+// runCall makes a call that is on record, and records how it ended. What the guest gave up is
 // ended, and so is every call of a sandbox that ends.
-func (c *toolCall) run(ctx context.Context, began audit.Record) (door.ToolAnswer, error) {
+func (c *toolCall) runCall(ctx context.Context, began audit.Record) (door.ToolAnswer, error) {
 	at := time.Now()
 	result, failed := c.tool.Call(door.ClientOf(ctx), tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text(), Judged: c.judged})
 	took := time.Since(at)
 	if failed != nil {
-		c.box.warn("a tool failed", "tool", c.tool.Name, "sandbox", c.t.run.Sandbox, "request", began.RequestID, "error", failed)
+		c.box.warnOperator("a tool failed", "tool", c.tool.Name, "sandbox", c.t.run.Sandbox, "request", began.RequestID, "error", failed)
 	}
-	if _, err := c.t.book.Append(context.WithoutCancel(ctx), c.ended(began, result, failed, took)); err != nil {
+	if _, err := c.t.book.Append(context.WithoutCancel(ctx), c.endRecord(began, result, failed, took)); err != nil {
 		return door.ToolAnswer{}, err // what is not on record is not told
 	}
 	if failed != nil {
@@ -234,9 +234,9 @@ func (c *toolCall) run(ctx context.Context, began audit.Record) (door.ToolAnswer
 	return door.ToolAnswer{Outcome: door.ToolAnswered, Result: jsontext.Value(result), RequestID: began.RequestID}, nil
 }
 
-// begun is the record that a call begins: the digest of its arguments, and not they, unless
+// beginRecord is the record that a call begins: the digest of its arguments, and not they, unless
 // the tool's declaration says so.
-func (c *toolCall) begun() audit.Record {
+func (c *toolCall) beginRecord() audit.Record {
 	text := c.arguments.Text()
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Started, User: c.t.run.User,
@@ -251,7 +251,7 @@ func (c *toolCall) begun() audit.Record {
 	return r
 }
 
-func (c *toolCall) ended(began audit.Record, result string, failed error, took time.Duration) audit.Record {
+func (c *toolCall) endRecord(began audit.Record, result string, failed error, took time.Duration) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Finished, User: began.User, RequestID: began.RequestID, Rule: began.Rule,
 		Detail: map[string]string{
@@ -269,8 +269,8 @@ func (c *toolCall) ended(began audit.Record, result string, failed error, took t
 	return r
 }
 
-// warn tells the operator what a guest is not told.
-func (b *Toolbox) warn(message string, about ...any) {
+// warnOperator tells the operator what a guest is not told.
+func (b *Toolbox) warnOperator(message string, about ...any) {
 	if b.log != nil {
 		b.log.Warn(message, about...)
 	}
@@ -289,8 +289,8 @@ func sentenceOf(err error) string {
 	return "the tool could not be called"
 }
 
-// refuse records that a call was refused, or counts it.
-func (c caller) refuse(ctx context.Context, outcome door.ToolOutcome, name string, d policy.Decision) (door.ToolAnswer, error) {
+// refuseCall records that a call was refused, or counts it.
+func (c caller) refuseCall(ctx context.Context, outcome door.ToolOutcome, name string, d policy.Decision) (door.ToolAnswer, error) {
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Blocked, User: c.t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: masking.Cut(printable(d.Reason), 1_024),
 		Approval: d.Approval, Detail: map[string]string{records.DetailTool: printable(name)},

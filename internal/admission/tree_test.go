@@ -187,7 +187,7 @@ func TestTreeLimits(t *testing.T) {
 	g.page(t, "alone", requires(4, "x"), "1.0.0") // they only explain: two are kept
 	g.page(t, "root", requires(2, "y"), "1.0.0")  // they admit, and fit
 	g.expect(t, true, node("y1", "1.0.0"))
-	tenant, err := g.tenants.get("sb1")
+	tenant, err := g.tenants.getTenant("sb1")
 	must(t, err)
 	if edges, requirements := tenant.ledger.Counts(); edges != 4 || requirements != 6 {
 		t.Errorf("%d edges, %d requirements", edges, requirements)
@@ -270,7 +270,7 @@ func TestEdgesOfAReleaseAreReplaced(t *testing.T) {
 	for i := range 20 {
 		must(t, g.Edges(t.Context(), "sb1", module("example.com/alone", "v1.0.0"), []door.Requirement{{Name: "example.com/x", Specifier: ">=v1.0.0"}, {Name: fmt.Sprintf("example.com/x%d", i%2), Specifier: ">=v1.0.0"}}))
 	}
-	tenant, err := g.tenants.get("sb1")
+	tenant, err := g.tenants.getTenant("sb1")
 	must(t, err)
 	if _, n := tenant.ledger.Counts(); n != 2 {
 		t.Errorf("%d requirements are kept", n)

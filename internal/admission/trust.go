@@ -26,7 +26,7 @@ type trusts struct {
 // Leaf implements Door. The authority is that of the policy with which the sandbox began,
 // or one that the sandbox was told of later.
 func (q *Requests) Leaf(ctx context.Context, ask door.LeafAsk) (door.Certificate, error) {
-	t, err := q.tenants.admit(ctx, ask.Sandbox)
+	t, err := q.tenants.admitTenant(ctx, ask.Sandbox)
 	if err != nil {
 		return door.Certificate{}, err
 	}
@@ -49,7 +49,7 @@ func (q *Requests) Leaf(ctx context.Context, ask door.LeafAsk) (door.Certificate
 // TrustAnew has a sandbox that lives trust the authority of the hosts that policies have
 // rules for by now. Where that fails it is told when it first connects to one.
 func (q *Requests) TrustAnew(ctx context.Context, sandbox string) error {
-	t, err := q.tenants.get(sandbox)
+	t, err := q.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (q *Requests) TrustAnew(ctx context.Context, sandbox string) error {
 
 // Trusted are the hosts that a sandbox was told of since it began.
 func (q *Requests) Trusted(sandbox string) []string {
-	t, err := q.tenants.get(sandbox)
+	t, err := q.tenants.getTenant(sandbox)
 	if err != nil {
 		return nil
 	}

@@ -20,8 +20,8 @@ type weighing struct {
 	last [3]int
 }
 
-// isNew tells whether anything was read or withheld since, so that a command that does nothing costs nothing.
-func (w *weighing) isNew(l *ledger.Ledger, withheld int) bool {
+// hasNews tells whether anything was read or withheld since, so that a command that does nothing costs nothing.
+func (w *weighing) hasNews(l *ledger.Ledger, withheld int) bool {
 	edges, requirements := l.Counts()
 	now := [3]int{edges, requirements, withheld}
 	w.mu.Lock()
@@ -64,7 +64,7 @@ func weighAnew(ctx context.Context, t *tenant) {
 			withheld[project], whole[project] = r, r.Detail[records.DetailWhat] != records.WhatIndex
 		}
 	}
-	if len(projects) == 0 || !t.weighed.isNew(t.ledger, len(projects)) {
+	if len(projects) == 0 || !t.weighed.hasNews(t.ledger, len(projects)) {
 		return
 	}
 	lacking := t.ledger.Unmet(projects, whole)

@@ -70,7 +70,7 @@ func withheldRanges(e pkgref.Ecosystem, files []door.File, v *indexVerdict) ([]a
 			r = &versionRange{rangeKey: key, from: ver, to: ver, highest: d, of: standing{version: ver}, versions: map[string]bool{}}
 			byRule[key] = r
 		}
-		r.add(ver, d)
+		r.addVersion(ver, d)
 	}
 	return inOrder(byRule)
 }
@@ -111,7 +111,7 @@ func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.D
 	return out, highest
 }
 
-func (r *versionRange) add(v pkgref.Version, d policy.Decision) {
+func (r *versionRange) addVersion(v pkgref.Version, d policy.Decision) {
 	r.files++
 	if d.Alarm && d.ResolvedBy == policy.ByLockfile {
 		r.alarm = &d
@@ -130,7 +130,7 @@ func (r *versionRange) add(v pkgref.Version, d policy.Decision) {
 		r.release = v
 	}
 	now := standing{wanted, stable, v}
-	if now.above(r.of) {
+	if now.isAbove(r.of) {
 		r.highest, r.of = d, now
 	}
 }
@@ -142,7 +142,7 @@ type standing struct {
 	version        pkgref.Version
 }
 
-func (s standing) above(o standing) bool {
+func (s standing) isAbove(o standing) bool {
 	switch {
 	case s.wanted != o.wanted:
 		return s.wanted

@@ -23,9 +23,9 @@ type osvEvent struct {
 	Limit        *string `json:"limit"`
 }
 
-// meant says which versions are, of malware and of a vulnerability alike. What can't be
+// meantVersions says which versions are, of malware and of a vulnerability alike. What can't be
 // read is widened, never dropped: then all versions are meant.
-func (a *osvAffected) meant(ecosystem pkgref.Ecosystem) (m policy.Malware, widened bool) {
+func (a *osvAffected) meantVersions(ecosystem pkgref.Ecosystem) (m policy.Malware, widened bool) {
 	for _, v := range a.Versions {
 		if canonical, ok := canonicalVersion(ecosystem, v); ok {
 			m.Versions = append(m.Versions, canonical)
@@ -77,7 +77,7 @@ func (r *osvRange) translate(ecosystem pkgref.Ecosystem) (ranges []policy.Affect
 	if r.Type != "SEMVER" && r.Type != "ECOSYSTEM" {
 		return nil, false
 	}
-	events, limit, ok := r.read(ecosystem)
+	events, limit, ok := r.readEvents(ecosystem)
 	if !ok {
 		return nil, false
 	}
@@ -105,12 +105,12 @@ func (r *osvRange) translate(ecosystem pkgref.Ecosystem) (ranges []policy.Affect
 	return ranges, len(ranges) > 0
 }
 
-// read makes events of versions that can be compared. Of limits only a single
+// readEvents makes events of versions that can be compared. Of limits only a single
 // one narrows; with several, all that has begun is meant.
-func (r *osvRange) read(ecosystem pkgref.Ecosystem) (events []event, limit string, ok bool) {
+func (r *osvRange) readEvents(ecosystem pkgref.Ecosystem) (events []event, limit string, ok bool) {
 	limits := 0
 	for _, e := range r.Events {
-		kind, text, ok := e.only()
+		kind, text, ok := e.onlyMember()
 		if !ok {
 			return nil, "", false
 		}
@@ -139,8 +139,8 @@ func (r *osvRange) read(ecosystem pkgref.Ecosystem) (events []event, limit strin
 	return events, limit, true
 }
 
-// only is the event's one member.
-func (e *osvEvent) only() (kind eventKind, text string, ok bool) {
+// onlyMember is the event's one member.
+func (e *osvEvent) onlyMember() (kind eventKind, text string, ok bool) {
 	n := 0
 	for k, member := range []*string{fixed: e.Fixed, introduced: e.Introduced, lastAffected: e.LastAffected, lastAffected + 1: e.Limit} {
 		if member != nil {

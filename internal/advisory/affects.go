@@ -8,17 +8,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// verdict tells what an advisory means for a release by asking policy itself:
+// permissiveVerdict tells what an advisory means for a release by asking policy itself:
 // with a policy that allows everything, what is refused is refused for it.
-type verdict struct{ permissive *policy.Policy }
+type permissiveVerdict struct{ permissive *policy.Policy }
 
-func newVerdict() (verdict, error) {
+func newVerdict() (permissiveVerdict, error) {
 	p, err := policy.Parse("", []byte("packages:\n  default: allow\n"))
-	return verdict{p}, err
+	return permissiveVerdict{p}, err
 }
 
 // affects reports whether m is about the release.
-func (v verdict) affects(release pkgref.Ref, m policy.Malware) bool {
+func (v permissiveVerdict) affects(release pkgref.Ref, m policy.Malware) bool {
 	if m.Every {
 		return true
 	}
@@ -35,7 +35,7 @@ func (v verdict) affects(release pkgref.Ref, m policy.Malware) bool {
 // Check tells what is known of a package, and with a version of that release.
 func (db *DB) Check(pkg pkgref.Ref) (api.PackageFacts, error) {
 	g := db.current.Load()
-	known, err := g.facts(pkg)
+	known, err := g.factsOf(pkg)
 	if err != nil {
 		return api.PackageFacts{}, err
 	}

@@ -28,11 +28,11 @@ func (d crashDisk) step() error {
 	return nil
 }
 
-func (d crashDisk) create(path string) (diskFile, error) {
+func (d crashDisk) createFile(path string) (diskFile, error) {
 	if err := d.step(); err != nil {
 		return nil, err
 	}
-	f, err := d.hastyDisk.create(path)
+	f, err := d.hastyDisk.createFile(path)
 	return crashFile{f, d}, err
 }
 
@@ -50,11 +50,11 @@ func (d crashDisk) syncDir(dir string) error {
 	return d.hastyDisk.syncDir(dir)
 }
 
-func (d crashDisk) remove(path string) error {
+func (d crashDisk) removeFile(path string) error {
 	if err := d.step(); err != nil {
 		return err
 	}
-	return d.hastyDisk.remove(path)
+	return d.hastyDisk.removeFile(path)
 }
 
 type crashFile struct {

@@ -22,7 +22,7 @@ type Options struct {
 	// Trees are where agents may have left links, so that none is followed there; nil: nowhere.
 	Trees func() []hostpath.Tree
 
-	disk   disk // nil is the real one
+	disk   importDisk // nil is the real one
 	limits limits
 }
 
@@ -67,7 +67,7 @@ func Open(dir string, options Options) *DB {
 
 // Facts implements Source. The error is fault.ErrUnavailable, and says what to
 // do.
-func (db *DB) Facts(pkg pkgref.Ref) (Facts, error) { return db.current.Load().facts(pkg) }
+func (db *DB) Facts(pkg pkgref.Ref) (Facts, error) { return db.current.Load().factsOf(pkg) }
 
 // Vulnerabilities implements Source; its errors are those of Facts.
 func (db *DB) Vulnerabilities(pkg pkgref.Ref) (Vulnerabilities, error) {
@@ -101,7 +101,7 @@ func (db *DB) Status() api.Advisories {
 	}
 	listed := map[pkgref.Ecosystem]bool{}
 	for _, s := range g.manifest.Sources {
-		status.Sources = append(status.Sources, s.view())
+		status.Sources = append(status.Sources, s.viewSource())
 		for e := range s.Packages {
 			listed[e] = listed[e] || s.Kind == KindPopular
 		}
@@ -116,7 +116,7 @@ func (db *DB) Status() api.Advisories {
 	return status
 }
 
-func (s source) view() api.AdvisorySource {
+func (s source) viewSource() api.AdvisorySource {
 	v := api.AdvisorySource{
 		Label: s.Label, Kind: string(s.Kind), Path: s.Path, Imported: s.Imported, SHA256: s.SHA256, Bytes: s.Bytes,
 		Packages: map[string]int{}, Advisories: s.Advisories, Burnt: s.Burnt, LeftOut: s.LeftOut,
@@ -145,10 +145,10 @@ func (db *DB) Remove(label string) error {
 	if err != nil {
 		return repairAll(err)
 	}
-	if _, known := m.find(label); !known {
+	if _, known := m.findSource(label); !known {
 		return fault.New(fault.ErrNotFound, "nothing was imported as %q", excerpt.Of(label, maxQuoted))
 	}
-	return db.commit(m.without(label))
+	return db.commit(m.withoutSource(label))
 }
 
 // RemoveAll forgets all imports. It repairs every damage, at their cost.
@@ -167,10 +167,10 @@ func errBusy() error {
 	return fault.New(fault.ErrConflict, "another import is at work; wait for its end")
 }
 
-// prepare makes the directory and, where nothing was imported yet, an empty
+// prepareDir makes the directory and, where nothing was imported yet, an empty
 // manifest: from then on a file without a manifest is a loss. The caller holds
 // db.writing.
-func (db *DB) prepare() (manifest, error) {
+func (db *DB) prepareDir() (manifest, error) {
 	if err := db.makeDirectory(); err != nil {
 		return manifest{}, err
 	}
@@ -212,7 +212,7 @@ func (db *DB) commit(m manifest) error {
 	}
 	db.current.Store(loadGeneration(db.dir))
 	for _, left := range orphans(db.dir, m) {
-		_ = db.options.disk.remove(filepath.Join(db.dir, left)) // the next one takes it away
+		_ = db.options.disk.removeFile(filepath.Join(db.dir, left)) // the next one takes it away
 	}
 	return nil
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
-// disk is where the database lives. The tests put one under it that fails at a
+// importDisk is where the database lives. The tests put one under it that fails at a
 // chosen call, as a machine does that goes down in the middle.
-type disk interface {
-	// create makes a file that is not there yet.
-	create(path string) (diskFile, error)
+type importDisk interface {
+	// createFile makes a file that is not there yet.
+	createFile(path string) (diskFile, error)
 	rename(from, to string) error
 	// syncDir makes the directory's entries durable.
 	syncDir(dir string) error
-	remove(path string) error
+	removeFile(path string) error
 }
 
 type diskFile interface {
@@ -27,24 +27,24 @@ type diskFile interface {
 
 type osDisk struct{}
 
-func (osDisk) create(path string) (diskFile, error) {
+func (osDisk) createFile(path string) (diskFile, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
-func (osDisk) remove(path string) error { return os.Remove(path) }
+func (osDisk) removeFile(path string) error { return os.Remove(path) }
 
 func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
 
 // replace writes a file whole beside its place and puts it there, durably:
 // after a crash there is the old one or the new one.
-func replace(d disk, path string, data []byte) error {
+func replace(d importDisk, path string, data []byte) error {
 	beside := path + newSuffix
-	if err := d.remove(beside); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := d.removeFile(beside); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	f, err := d.create(beside)
+	f, err := d.createFile(beside)
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,10 @@ package advisory
 // maxNear is the largest distance that counts as near.
 const maxNear = 2
 
-// edits is the number of letters that must be added, left out, exchanged or
+// countEdits is the number of letters that must be added, left out, exchanged or
 // swapped with their neighbour to make b of a, no letter twice; maxNear+1 if
 // there are more than maxNear.
-func edits(a, b string) int {
+func countEdits(a, b string) int {
 	const far = maxNear + 1
 	if len(a) < len(b) {
 		a, b = b, a

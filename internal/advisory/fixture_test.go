@@ -24,8 +24,8 @@ func open(t *testing.T, dir string) *DB {
 
 type hastyDisk struct{ osDisk }
 
-func (d hastyDisk) create(path string) (diskFile, error) {
-	f, err := d.osDisk.create(path)
+func (d hastyDisk) createFile(path string) (diskFile, error) {
+	f, err := d.osDisk.createFile(path)
 	return hastyFile{f}, err
 }
 

@@ -48,7 +48,7 @@ func loadGeneration(dir string) *generation {
 	all, bad, lists := sha256.New(), sha256.New(), map[pkgref.Ecosystem][][]string{}
 	fmt.Fprintf(all, "%s %s\n", nearVersion, shippedDigest())
 	for _, s := range m.Sources {
-		if err := g.load(dir, s, lists); err != nil {
+		if err := g.loadSource(dir, s, lists); err != nil {
 			g.damage = errors.Join(g.damage, err)
 			continue
 		}
@@ -72,8 +72,8 @@ func loadGeneration(dir string) *generation {
 	return g
 }
 
-// load reads one source.
-func (g *generation) load(dir string, s source, lists map[pkgref.Ecosystem][][]string) error {
+// loadSource reads one source.
+func (g *generation) loadSource(dir string, s source, lists map[pkgref.Ecosystem][][]string) error {
 	data, err := readFile(filepath.Join(dir, s.File), s.Bytes)
 	if err != nil {
 		return repairOne(err, s, "can't be read")
@@ -143,8 +143,8 @@ func interleave(lists [][]string) []string {
 	}
 }
 
-// facts answers about a package; the version is not looked at.
-func (g *generation) facts(pkg pkgref.Ref) (Facts, error) {
+// factsOf answers about a package; the version is not looked at.
+func (g *generation) factsOf(pkg pkgref.Ref) (Facts, error) {
 	pkg.Version = ""
 	malware, err := g.malwareOf(pkg)
 	if err != nil {
@@ -196,7 +196,7 @@ func (g *generation) vulnerabilitiesOf(pkg pkgref.Ref) (Vulnerabilities, error) 
 	pkg.Version = ""
 	var known Vulnerabilities
 	for _, t := range g.tables {
-		found, err := t.find(pkg)
+		found, err := t.findPackage(pkg)
 		if err != nil {
 			return Vulnerabilities{}, err
 		}

@@ -60,15 +60,15 @@ func (db *DB) Import(ctx context.Context, job Job, progress func(Progress)) (api
 	defer db.writing.Unlock()
 	i := &importing{db: db, job: job, progress: progress}
 	i.report.Alarms = []api.AdvisoryAlarm{}
-	err := i.run(ctx)
+	err := i.runImport(ctx)
 	return i.report, err
 }
 
-func (i *importing) run(ctx context.Context) error {
+func (i *importing) runImport(ctx context.Context) error {
 	if err := i.checkJob(); err != nil {
 		return err
 	}
-	m, err := i.db.prepare()
+	m, err := i.db.prepareDir()
 	if err != nil {
 		return err
 	}
@@ -76,15 +76,15 @@ func (i *importing) run(ctx context.Context) error {
 		Label: i.job.Label, Path: i.job.Path, Kind: KindMalware, Imported: i.db.options.Clock().UTC(),
 		Packages: map[pkgref.Ecosystem]int{},
 	}
-	data, err := i.read(ctx, &s)
+	data, err := i.readSource(ctx, &s)
 	if err != nil {
 		return err
 	}
-	if err := i.check(m, s); err != nil {
+	if err := i.checkReplacement(m, s); err != nil {
 		return err
 	}
 	i.progress(Progress{Step: "store"})
-	if err := i.store(m, s, data); err != nil {
+	if err := i.storeFile(m, s, data); err != nil {
 		return err
 	}
 	i.report.Generation = i.db.Generation()
@@ -117,8 +117,8 @@ func (i *importing) checkJob() error {
 	return nil
 }
 
-// what names what is imported, for messages.
-func (i *importing) what() string {
+// describeImported names what is imported, for messages.
+func (i *importing) describeImported() string {
 	if i.job.uploaded != nil {
 		return "the upload"
 	}
@@ -132,11 +132,11 @@ func isLabel(s string) bool {
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
-// read makes the bytes that are to be kept and fills in the source.
-func (i *importing) read(ctx context.Context, s *source) ([]byte, error) {
+// readSource makes the bytes that are to be kept and fills in the source.
+func (i *importing) readSource(ctx context.Context, s *source) ([]byte, error) {
 	f := i.job.uploaded
 	if f == nil {
-		p, err := i.open()
+		p, err := i.openPath()
 		if err != nil {
 			return nil, err
 		}
@@ -151,34 +151,34 @@ func (i *importing) read(ctx context.Context, s *source) ([]byte, error) {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.what())
+		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.describeImported())
 	}
 	isList := i.job.Popular != ""
 	if !isList {
 		if isList, err = looksLikeList(f); err != nil {
-			return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.what())
+			return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.describeImported())
 		}
 	}
 	if isList {
 		s.Kind = KindPopular
 		return i.readList(f, info.Size(), s)
 	}
-	i.reader = recordReader{limits: i.db.options.limits, visit: i.visit}
+	i.reader = recordReader{limits: i.db.options.limits, visit: i.visitRecord}
 	i.builder.limit = i.db.options.limits.table
-	if err := i.reader.read(ctx, i.what(), f, info); err != nil {
+	if err := i.reader.readPath(ctx, i.describeImported(), f, info); err != nil {
 		return nil, err
 	}
 	if i.reader.single && i.report.Unreadable == 1 {
 		reason := i.report.Problems[0].Reason
 		i.report.Problems = nil // the error says it
 		return nil, fault.Invalid("%s can't be imported (%s); import an OSV record, a zip or a directory of records, or a list of names with --popular ECOSYSTEM",
-			i.what(), reason)
+			i.describeImported(), reason)
 	}
 	return i.finishRecords(s)
 }
 
-// open opens what is imported, once, and through no link that an agent could have left.
-func (i *importing) open() (*hostpath.Path, error) {
+// openPath opens what is imported, once, and through no link that an agent could have left.
+func (i *importing) openPath() (*hostpath.Path, error) {
 	var trees []hostpath.Tree
 	if i.db.options.Trees != nil {
 		trees = i.db.options.Trees()
@@ -188,9 +188,9 @@ func (i *importing) open() (*hostpath.Path, error) {
 	link, leads := errors.AsType[*hostpath.LinkError](err)
 	switch {
 	case other:
-		return nil, fault.Invalid("%s is neither a directory nor a regular file", i.what())
+		return nil, fault.Invalid("%s is neither a directory nor a regular file", i.describeImported())
 	case leads:
-		return nil, fault.Invalid("%s leads through %s; name what it leads to", i.what(), link.Reason())
+		return nil, fault.Invalid("%s leads through %s; name what it leads to", i.describeImported(), link.Reason())
 	case err != nil:
 		return nil, fault.Wrap(fault.ErrInvalid, err, "what to import can't be opened")
 	}
@@ -200,9 +200,9 @@ func (i *importing) open() (*hostpath.Path, error) {
 // readDirectory is read of a directory of records.
 func (i *importing) readDirectory(ctx context.Context, p *hostpath.Path, s *source) ([]byte, error) {
 	if i.job.Popular != "" {
-		return nil, fault.Invalid("%s is a directory, and a popularity list is a file", i.what())
+		return nil, fault.Invalid("%s is a directory, and a popularity list is a file", i.describeImported())
 	}
-	i.reader = recordReader{limits: i.db.options.limits, visit: i.visit}
+	i.reader = recordReader{limits: i.db.options.limits, visit: i.visitRecord}
 	i.builder.limit = i.db.options.limits.table
 	if err := i.reader.directory(ctx, p); err != nil {
 		return nil, err
@@ -220,8 +220,8 @@ func looksLikeList(f *os.File) (bool, error) {
 	return string(head[:n]) == ecosystemHeader, err
 }
 
-// visit takes one record.
-func (i *importing) visit(file recordFile) error {
+// visitRecord takes one record.
+func (i *importing) visitRecord(file recordFile) error {
 	i.report.Records++
 	if i.report.Records%1000 == 0 {
 		i.progress(Progress{Step: "read", Detail: fmt.Sprintf("%d records", i.report.Records), Percent: file.percent})
@@ -246,7 +246,7 @@ func (i *importing) visit(file recordFile) error {
 	i.report.Widened += len(r.widened)
 	i.report.WidenedOf = append(i.report.WidenedOf, r.widened[:min(len(r.widened), mostReported-len(i.report.WidenedOf))]...)
 	for _, m := range r.malicious {
-		if err := i.builder.add(m); err != nil {
+		if err := i.builder.addMalicious(m); err != nil {
 			return err
 		}
 	}
@@ -266,89 +266,89 @@ func (i *importing) unreadable(where string, reason error) {
 }
 
 func (i *importing) finishRecords(s *source) ([]byte, error) {
-	if err := i.complete("records"); err != nil {
+	if err := i.checkComplete("records"); err != nil {
 		return nil, err
 	}
-	data, counted := i.builder.bytes()
+	data, counted := i.builder.encodeTable()
 	s.Advisories, s.Burnt, s.Packages, s.LeftOut = counted.advisories, counted.burnt, counted.packages, i.report.Unreadable
 	s.Vulnerabilities, s.Vulnerable = counted.vulnerabilities, counted.vulnerable
 	if len(counted.packages)+len(counted.vulnerable) == 0 {
 		return nil, fault.Invalid("%s has no advisory about a package of a known ecosystem among its %d records, so nothing was replaced; to forget what %q imported, run: cofferdam advisory remove %s",
-			i.what(), i.report.Records, i.job.Label, i.job.Label)
+			i.describeImported(), i.report.Records, i.job.Label, i.job.Label)
 	}
 	return data, nil
 }
 
-// complete fails an import of which something can't be read.
-func (i *importing) complete(what string) error {
+// checkComplete fails an import of which something can't be read.
+func (i *importing) checkComplete(what string) error {
 	if i.report.Unreadable == 0 || i.job.KeepGoing {
 		return nil
 	}
 	return fault.Invalid("%d of %d %s of %s can't be read, so nothing was replaced; mend or remove them, or import without them with --keep-going",
-		i.report.Unreadable, i.report.Records, what, i.what())
+		i.report.Unreadable, i.report.Records, what, i.describeImported())
 }
 
 func (i *importing) readList(f *os.File, size int64, s *source) ([]byte, error) {
 	if most := i.db.options.limits.list; size > most {
-		return nil, fault.Invalid("%s is larger than %d MiB", i.what(), most>>20)
+		return nil, fault.Invalid("%s is larger than %d MiB", i.describeImported(), most>>20)
 	}
 	list, err := readNames(io.NewSectionReader(f, 0, size), i.job.Popular)
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be imported", i.what())
+		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be imported", i.describeImported())
 	}
 	i.report.Records, i.report.Unreadable = list.lines, list.badLines
 	i.report.Repeated, i.report.Beyond = list.repeated, list.leftOut
 	for _, b := range list.bad {
 		i.report.Problems = append(i.report.Problems, api.ImportProblem{Where: fmt.Sprintf("line %d", b.line), Reason: b.reason})
 	}
-	if err := i.complete("lines"); err != nil {
+	if err := i.checkComplete("lines"); err != nil {
 		return nil, err
 	}
 	if len(list.names) == 0 {
-		return nil, fault.Invalid("%s names no package, so nothing was replaced", i.what())
+		return nil, fault.Invalid("%s names no package, so nothing was replaced", i.describeImported())
 	}
 	s.Packages[list.ecosystem], s.LeftOut = len(list.names), list.badLines
-	return list.bytes(), nil
+	return list.encodeList(), nil
 }
 
-// check refuses a replacement that would drop what it does not speak of.
-func (i *importing) check(m manifest, s source) error {
-	before, known := m.find(s.Label)
+// checkReplacement refuses a replacement that would drop what it does not speak of.
+func (i *importing) checkReplacement(m manifest, s source) error {
+	before, known := m.findSource(s.Label)
 	if !known {
 		if len(m.Sources) >= maxSources {
 			return fault.Invalid("there are %d sources already, the most that there can be; remove one", maxSources)
 		}
 		return nil
 	}
-	i.report.Replaced = new(before.view())
+	i.report.Replaced = new(before.viewSource())
 	if before.Kind != s.Kind {
 		return fault.New(fault.ErrConflict, "%q was imported as %s before, not %s; choose another label with --as, or remove it first", s.Label, before.Kind, s.Kind)
 	}
 	for _, e := range pkgref.Ecosystems() {
 		if n := before.Packages[e]; n > 0 && s.Packages[e] == 0 {
 			return fault.New(fault.ErrConflict, "%q has %d %s packages and %s has none, so nothing was replaced; choose another label with --as, or remove it first",
-				s.Label, n, e, i.what())
+				s.Label, n, e, i.describeImported())
 		}
 		if n := before.Vulnerable[e]; n > 0 && s.Vulnerable[e] == 0 {
 			return fault.New(fault.ErrConflict, "%q has vulnerabilities of %d %s packages and %s has none, so nothing was replaced; choose another label with --as, or remove it first",
-				s.Label, n, e, i.what())
+				s.Label, n, e, i.describeImported())
 		}
 	}
 	return nil
 }
 
-// store writes the file, then the manifest that lists it.
-func (i *importing) store(m manifest, s source, data []byte) error {
+// storeFile writes the file, then the manifest that lists it.
+func (i *importing) storeFile(m manifest, s source, data []byte) error {
 	s.SHA256, s.Bytes = digest(data), int64(len(data))
 	s.File = string(s.Kind) + "-" + s.SHA256[:16] + tableSuffix
 	if err := replace(i.db.options.disk, filepath.Join(i.db.dir, s.File), data); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the advisory database can't be written")
 	}
-	i.report.Source = s.view()
+	i.report.Source = s.viewSource()
 	if i.job.Before != nil {
 		if err := i.job.Before(i.report.Source); err != nil {
 			return err
 		}
 	}
-	return i.db.commit(m.with(s))
+	return i.db.commit(m.withSource(s))
 }

@@ -39,22 +39,22 @@ func squeeze(name string) string {
 	}, name)
 }
 
-// fold writes characters that look alike, alone or side by side, as one. Names
+// foldLookalikes writes characters that look alike, alone or side by side, as one. Names
 // are ASCII, so no other alphabet's letters come here.
-func fold(name string) string {
+func foldLookalikes(name string) string {
 	name = strings.NewReplacer("rn", "m", "vv", "w", "1", "l", "0", "o").Replace(squeeze(name))
 	return strings.ReplaceAll(name, "i", "l") // I and l, where case is lost
 }
 
-// words are the parts of a name between separators.
-func words(name string) []string {
+// splitWords are the parts of a name between separators.
+func splitWords(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_.~@/", r) })
 }
 
 // sortedWords is equal for names of the same words in another order; "" for one
 // word.
 func sortedWords(name string) string {
-	w := words(name)
+	w := splitWords(name)
 	if len(w) < 2 {
 		return ""
 	}
@@ -87,14 +87,14 @@ func mayDiffer(length int) int {
 // is no misspelt "pytest-cov".
 func differing(name, popular string) int {
 	length := min(len(name), len(popular))
-	total := edits(name, popular)
+	total := countEdits(name, popular)
 	if total == 0 || total > mayDiffer(length) {
 		return 0
 	}
 	if name[0] != popular[0] && (total > 1 || length < anyLetterFrom) {
 		return 0
 	}
-	a, b := words(name), words(popular)
+	a, b := splitWords(name), splitWords(popular)
 	if len(a) != len(b) || len(a) < 2 {
 		return total
 	}
@@ -102,7 +102,7 @@ func differing(name, popular string) int {
 		if a[i] == b[i] {
 			continue
 		}
-		if edits(a[i], b[i]) > mayDiffer(max(len(a[i]), len(b[i]))) {
+		if countEdits(a[i], b[i]) > mayDiffer(max(len(a[i]), len(b[i]))) {
 			return 0
 		}
 	}
@@ -134,21 +134,21 @@ func swapped(a, b string) bool {
 	return false
 }
 
-// near compares two single words, as owners and scopes are; "" if they are not
+// nearWord compares two single words, as owners and scopes are; "" if they are not
 // near.
-func near(name, popular string) string {
+func nearWord(name, popular string) string {
 	switch {
 	case strings.EqualFold(name, popular):
 		return howCase
 	case squeeze(name) == squeeze(popular):
 		return howSeparators
-	case len(popular) >= oneLetterFrom && fold(name) == fold(popular):
+	case len(popular) >= oneLetterFrom && foldLookalikes(name) == foldLookalikes(popular):
 		return howConfusable
 	}
 	if n := differing(name, popular); n > 0 {
 		return howDiffering(name, popular, n)
 	}
-	if slices.Contains(stems(name), popular) {
+	if slices.Contains(nameStems(name), popular) {
 		return howAffix
 	}
 	return ""
@@ -167,9 +167,9 @@ func isAffix(word string) bool {
 
 const shortestStem = 4
 
-// stems are what is left of a name without an affix: "requests" of
+// nameStems are what is left of a name without an affix: "requests" of
 // "python-requests", of "requests2" and of "requestsjs".
-func stems(name string) []string {
+func nameStems(name string) []string {
 	var found []string
 	keep := func(stem string) {
 		if len(stem) >= shortestStem {
@@ -190,5 +190,5 @@ func stems(name string) []string {
 	return found
 }
 
-// found makes an answer.
-func found(name, how string) *policy.Lookalike { return &policy.Lookalike{Name: name, How: how} }
+// lookalikeOf makes an answer.
+func lookalikeOf(name, how string) *policy.Lookalike { return &policy.Lookalike{Name: name, How: how} }

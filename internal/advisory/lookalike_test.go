@@ -134,9 +134,9 @@ func TestEdits(t *testing.T) {
 				b = b[:i] + rapid.SampledFrom([]string{"", "a", "x"}).Draw(t, "with") + b[min(i+1, len(b)):]
 			}
 		}
-		got, want := edits(a, b), plainEdits(a, b)
-		if got != want || edits(b, a) != want {
-			t.Fatalf("%q and %q are %d apart, not %d (%d the other way)", a, b, want, got, edits(b, a))
+		got, want := countEdits(a, b), plainEdits(a, b)
+		if got != want || countEdits(b, a) != want {
+			t.Fatalf("%q and %q are %d apart, not %d (%d the other way)", a, b, want, got, countEdits(b, a))
 		}
 		if want <= maxNear && want > 0 && strings.ToLower(a) == a {
 			if x := letters(a) ^ letters(b); len(strings.ReplaceAll(bin(x), "0", "")) > 2*want {

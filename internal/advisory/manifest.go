@@ -91,7 +91,7 @@ func readManifest(dir string) (manifest, error) {
 	return m, nil
 }
 
-func (m manifest) find(label string) (source, bool) {
+func (m manifest) findSource(label string) (source, bool) {
 	i := slices.IndexFunc(m.Sources, func(s source) bool { return s.Label == label })
 	if i < 0 {
 		return source{}, false
@@ -99,15 +99,15 @@ func (m manifest) find(label string) (source, bool) {
 	return m.Sources[i], true
 }
 
-// with is the manifest with a source in the place of the one of its label.
-func (m manifest) with(s source) manifest {
-	m = m.without(s.Label)
+// withSource is the manifest with a source in the place of the one of its label.
+func (m manifest) withSource(s source) manifest {
+	m = m.withoutSource(s.Label)
 	m.Sources = append(m.Sources, s)
 	slices.SortFunc(m.Sources, func(a, b source) int { return strings.Compare(a.Label, b.Label) })
 	return m
 }
 
-func (m manifest) without(label string) manifest {
+func (m manifest) withoutSource(label string) manifest {
 	return manifest{Sources: slices.DeleteFunc(slices.Clone(m.Sources), func(s source) bool { return s.Label == label })}
 }
 

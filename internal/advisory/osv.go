@@ -68,7 +68,7 @@ func readRecord(data []byte, now time.Time) (reading, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return reading{}, fault.Wrap(fault.ErrInvalid, err, "it is no OSV record")
 	}
-	if !isID(r.ID) {
+	if !isAdvisoryID(r.ID) {
 		return reading{}, fault.Invalid("its id %q is invalid", excerpt.Of(r.ID, maxQuoted))
 	}
 	id := r.malwareID()
@@ -92,7 +92,7 @@ func readRecord(data []byte, now time.Time) (reading, error) {
 // "" if it is not.
 func (r *osvRecord) malwareID() string {
 	for _, id := range append([]string{r.ID}, r.Aliases...) {
-		if strings.HasPrefix(id, malwarePrefix) && isID(id) {
+		if strings.HasPrefix(id, malwarePrefix) && isAdvisoryID(id) {
 			return id
 		}
 	}
@@ -133,7 +133,7 @@ func (r *osvRecord) translate(id string) (reading, error) {
 			read.unnamed++
 			continue
 		}
-		m, widened := a.meant(ecosystem)
+		m, widened := a.meantVersions(ecosystem)
 		if widened {
 			read.widened = append(read.widened, r.ID+": "+pkg.String())
 		}
@@ -142,7 +142,7 @@ func (r *osvRecord) translate(id string) (reading, error) {
 			continue
 		}
 		m.ID = id
-		read.add(malicious{pkg, m})
+		read.addMalicious(malicious{pkg, m})
 	}
 	for i := range read.malicious {
 		m := &read.malicious[i].malware
@@ -156,19 +156,19 @@ func (r *osvRecord) translate(id string) (reading, error) {
 	return read, nil
 }
 
-// add joins what a record says of one package in several places.
-func (r *reading) add(m malicious) {
+// addMalicious joins what a record says of one package in several places.
+func (r *reading) addMalicious(m malicious) {
 	i, known := r.at[m.pkg]
 	if !known {
 		r.at[m.pkg] = len(r.malicious)
 		r.malicious = append(r.malicious, m)
 		return
 	}
-	r.malicious[i].malware = join(r.malicious[i].malware, m.malware)
+	r.malicious[i].malware = joinMalware(r.malicious[i].malware, m.malware)
 }
 
-// join is what one advisory says of a package in two places, versions repeated.
-func join(a, b policy.Malware) policy.Malware {
+// joinMalware is what one advisory says of a package in two places, versions repeated.
+func joinMalware(a, b policy.Malware) policy.Malware {
 	if a.Every || b.Every {
 		return policy.Malware{ID: a.ID, Every: true}
 	}
@@ -189,8 +189,8 @@ func ecosystemOf(osv string) (pkgref.Ecosystem, bool) {
 	return "", false
 }
 
-// isID keeps ids to what messages and rules can carry.
-func isID(s string) bool {
+// isAdvisoryID keeps ids to what messages and rules can carry.
+func isAdvisoryID(s string) bool {
 	const longest = 64
 	if s == "" || len(s) > longest {
 		return false

@@ -182,7 +182,7 @@ func FuzzRecord(f *testing.F) {
 			if !m.malware.Every && len(m.malware.Versions)+len(m.malware.Ranges) == 0 {
 				t.Fatalf("%+v is about nothing", m)
 			}
-			if err := b.add(m); err != nil {
+			if err := b.addMalicious(m); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -194,19 +194,19 @@ func FuzzRecord(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		data, _ = b.bytes()
+		data, _ = b.encodeTable()
 		table, err := openTable(data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range r.malicious {
-			found, err := table.find(m.pkg)
+			found, err := table.findPackage(m.pkg)
 			if err != nil || len(found.malware) != 1 || !cmp.Equal(found.malware[0], m.malware, cmpopts.EquateEmpty()) {
 				t.Fatalf("%+v came back as %+v, %v", m.malware, found, err)
 			}
 		}
 		for _, v := range r.vulnerable {
-			found, err := table.find(v.pkg)
+			found, err := table.findPackage(v.pkg)
 			if err != nil || len(found.vulnerabilities) != 1 || !cmp.Equal(found.vulnerabilities[0], v.vulnerability, cmpopts.EquateEmpty()) {
 				t.Fatalf("%+v came back as %+v, %v", v.vulnerability, found, err)
 			}
@@ -219,12 +219,12 @@ func FuzzRecord(f *testing.F) {
 func FuzzTable(f *testing.F) {
 	var b tableBuilder
 	pkg := pkgref.Ref{Ecosystem: pkgref.Node, Name: "x"}
-	_ = b.add(malicious{pkg, policy.Malware{ID: "MAL-1", Versions: []string{"1.0.0"}, Ranges: []policy.AffectedRange{{Introduced: "2.0.0"}}}})
-	data, _ := b.bytes()
+	_ = b.addMalicious(malicious{pkg, policy.Malware{ID: "MAL-1", Versions: []string{"1.0.0"}, Ranges: []policy.AffectedRange{{Introduced: "2.0.0"}}}})
+	data, _ := b.encodeTable()
 	f.Add(data)
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		if table, err := openTable(data); err == nil {
-			_, _ = table.find(pkg)
+			_, _ = table.findPackage(pkg)
 		}
 	})
 }

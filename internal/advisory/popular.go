@@ -62,7 +62,7 @@ func readNames(r io.Reader, ecosystem pkgref.Ecosystem) (nameList, error) {
 			return nameList{}, fault.Invalid("it does not say which ecosystem it is about; begin it with %q or name one", ecosystemHeader+" python")
 		}
 		list.lines++
-		list.add(n, line, seen)
+		list.addName(n, line, seen)
 	}
 	if err := lines.Err(); err != nil {
 		return nameList{}, fault.Wrap(fault.ErrInvalid, err, "it is not a list of names")
@@ -86,7 +86,7 @@ func (l *nameList) header(line string) error {
 	return nil
 }
 
-func (l *nameList) add(n int, line string, seen map[string]bool) {
+func (l *nameList) addName(n int, line string, seen map[string]bool) {
 	name, err := nameOf(line)
 	if err == nil {
 		name, err = pkgref.CanonicalName(l.ecosystem, name)
@@ -128,8 +128,8 @@ func nameOf(line string) (string, error) {
 	return line, nil
 }
 
-// bytes is how a list is kept.
-func (l *nameList) bytes() []byte {
+// encodeList is how a list is kept.
+func (l *nameList) encodeList() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s\n", ecosystemHeader, l.ecosystem)
 	for _, name := range l.names {

@@ -45,18 +45,18 @@ func newPopularity(ecosystem pkgref.Ecosystem, names []string) *popularity {
 			p.addModule(name, rank)
 			continue
 		}
-		p.add(name, rank)
+		p.addName(name, rank)
 	}
 	return p
 }
 
-func (p *popularity) add(name string, rank int32) {
-	first(p.lower, strings.ToLower(name), rank)
-	first(p.squeezed, squeeze(name), rank)
-	first(p.folded, fold(name), rank)
-	first(p.sorted, sortedWords(name), rank)
-	for _, stem := range stems(name) {
-		first(p.stems, stem, rank)
+func (p *popularity) addName(name string, rank int32) {
+	keepBestRank(p.lower, strings.ToLower(name), rank)
+	keepBestRank(p.squeezed, squeeze(name), rank)
+	keepBestRank(p.folded, foldLookalikes(name), rank)
+	keepBestRank(p.sorted, sortedWords(name), rank)
+	for _, stem := range nameStems(name) {
+		keepBestRank(p.stems, stem, rank)
 	}
 	for len(p.lengths) <= len(name) {
 		p.lengths = append(p.lengths, nil)
@@ -68,8 +68,8 @@ func (p *popularity) add(name string, rank int32) {
 	}
 }
 
-// first keeps the best rank of a form.
-func first(ranks map[string]int32, form string, rank int32) {
+// keepBestRank keeps the best rank of a form.
+func keepBestRank(ranks map[string]int32, form string, rank int32) {
 	if _, known := ranks[form]; !known && form != "" {
 		ranks[form] = rank
 	}
@@ -87,7 +87,7 @@ func (p *popularity) nearest(name string) *policy.Lookalike {
 	case p.ownScope(name):
 		return nil
 	}
-	for _, look := range []func(string) *policy.Lookalike{p.sameForm, p.oneLetter, p.scope, p.sameWords, p.twoLetters, p.affix} {
+	for _, look := range []func(string) *policy.Lookalike{p.sameForm, p.oneLetter, p.compareScopes, p.sameWords, p.twoLetters, p.compareAffixes} {
 		if found := look(name); found != nil {
 			return found
 		}
@@ -112,16 +112,16 @@ func splitScope(name string) (scope, bare string, scoped bool) {
 
 func (p *popularity) sameForm(name string) *policy.Lookalike {
 	if rank, ok := p.lower[strings.ToLower(name)]; ok {
-		return found(p.names[rank], howCase)
+		return lookalikeOf(p.names[rank], howCase)
 	}
 	if rank, ok := p.squeezed[squeeze(name)]; ok {
 		if strings.ContainsAny(name+p.names[rank], "@") {
-			return found(p.names[rank], howScope)
+			return lookalikeOf(p.names[rank], howScope)
 		}
-		return found(p.names[rank], howSeparators)
+		return lookalikeOf(p.names[rank], howSeparators)
 	}
-	if rank, ok := p.folded[fold(name)]; ok && len(name) >= oneLetterFrom {
-		return found(p.names[rank], howConfusable)
+	if rank, ok := p.folded[foldLookalikes(name)]; ok && len(name) >= oneLetterFrom {
+		return lookalikeOf(p.names[rank], howConfusable)
 	}
 	return nil
 }
@@ -145,20 +145,20 @@ func (p *popularity) differing(name string, n int) *policy.Lookalike {
 	if best == int32(len(p.names)) {
 		return nil
 	}
-	return found(p.names[best], howDiffering(name, p.names[best], n))
+	return lookalikeOf(p.names[best], howDiffering(name, p.names[best], n))
 }
 
 func (p *popularity) sameWords(name string) *policy.Lookalike {
 	if rank, ok := p.sorted[sortedWords(name)]; ok {
-		return found(p.names[rank], howWords)
+		return lookalikeOf(p.names[rank], howWords)
 	}
 	return nil
 }
 
-// affix compares without the affixes of either name.
-func (p *popularity) affix(name string) *policy.Lookalike {
+// compareAffixes compares without the affixes of either name.
+func (p *popularity) compareAffixes(name string) *policy.Lookalike {
 	best := int32(len(p.names))
-	for _, stem := range stems(name) {
+	for _, stem := range nameStems(name) {
 		for _, ranks := range []map[string]int32{p.rank, p.stems} {
 			if rank, ok := ranks[stem]; ok {
 				best = min(best, rank)
@@ -171,19 +171,19 @@ func (p *popularity) affix(name string) *policy.Lookalike {
 	if best == int32(len(p.names)) {
 		return nil
 	}
-	return found(p.names[best], howAffix)
+	return lookalikeOf(p.names[best], howAffix)
 }
 
-// scope compares the scopes of packages with the same name in them.
-func (p *popularity) scope(name string) *policy.Lookalike {
+// compareScopes compares the scopes of packages with the same name in them.
+func (p *popularity) compareScopes(name string) *policy.Lookalike {
 	scope, bare, scoped := splitScope(name)
 	if !scoped {
 		return nil
 	}
 	for _, rank := range p.bare[bare] {
 		popular, _, _ := splitScope(p.names[rank])
-		if near(scope, popular) != "" {
-			return found(p.names[rank], howScopeNear)
+		if nearWord(scope, popular) != "" {
+			return lookalikeOf(p.names[rank], howScopeNear)
 		}
 	}
 	return nil

@@ -81,15 +81,15 @@ func (p *popularity) nearestModule(path string) *policy.Lookalike {
 	if best != "" && class < len(moduleHows()) {
 		how := moduleHows()[class]
 		if how != howOwner || p.tellsOwner(m.name) {
-			return found(best, how)
+			return lookalikeOf(best, how)
 		}
 	}
 	if !m.forEverybody() {
 		return nil
 	}
 	for _, rank := range p.bare[m.host] {
-		if how := near(m.name, splitModule(p.names[rank]).name); how != "" {
-			return found(p.names[rank], how)
+		if how := nearWord(m.name, splitModule(p.names[rank]).name); how != "" {
+			return lookalikeOf(p.names[rank], how)
 		}
 	}
 	return nil
@@ -105,9 +105,9 @@ func (m module) nearness(popular module) int {
 	switch {
 	case sameOwner && m.host == popular.host:
 		return 0
-	case sameOwner && m.owner != "", sameOwner && near(m.host, popular.host) != "":
+	case sameOwner && m.owner != "", sameOwner && nearWord(m.host, popular.host) != "":
 		return 1
-	case m.host == popular.host && near(m.owner, popular.owner) != "":
+	case m.host == popular.host && nearWord(m.owner, popular.owner) != "":
 		return 2
 	case m.host == popular.host:
 		return 3

@@ -52,7 +52,7 @@ type recordReader struct {
 	single bool // it took one JSON file
 }
 
-func (r *recordReader) read(ctx context.Context, path string, f *os.File, info fs.FileInfo) error {
+func (r *recordReader) readPath(ctx context.Context, path string, f *os.File, info fs.FileInfo) error {
 	head := make([]byte, 4)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -62,7 +62,7 @@ func (r *recordReader) read(ctx context.Context, path string, f *os.File, info f
 		return r.archive(ctx, path, f, info.Size())
 	}
 	r.single = true
-	return r.one(recordFile{name: filepath.Base(path)}, info.Size(), func() (io.ReadCloser, error) {
+	return r.readOne(recordFile{name: filepath.Base(path)}, info.Size(), func() (io.ReadCloser, error) {
 		return io.NopCloser(io.NewSectionReader(f, 0, info.Size())), nil
 	})
 }
@@ -93,7 +93,7 @@ func (r *recordReader) directory(ctx context.Context, dir *hostpath.Path) error 
 			size = info.Size()
 		}
 		file := recordFile{name: filepath.FromSlash(name), withdrawn: inWithdrawn(name)}
-		return r.one(file, size, func() (io.ReadCloser, error) { return openBelow(root, name) })
+		return r.readOne(file, size, func() (io.ReadCloser, error) { return openBelow(root, name) })
 	})
 	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
 		return fault.Invalid("the directory %s %s; name one that has the records alone", dir.Name, bound.Has)
@@ -176,7 +176,7 @@ func (r *recordReader) archive(ctx context.Context, path string, f io.ReaderAt, 
 		}
 		file := recordFile{name: m.Name, withdrawn: inWithdrawn(m.Name), percent: 100 * (i + 1) / len(z.File)}
 		size := int64(min(m.UncompressedSize64, 1<<62))
-		if err := r.one(file, size, m.Open); err != nil {
+		if err := r.readOne(file, size, m.Open); err != nil {
 			return err
 		}
 	}
@@ -211,8 +211,8 @@ func zipMembers(f io.ReaderAt, size int64) uint64 {
 	return max(n, binary.LittleEndian.Uint64(end64[32:]))
 }
 
-// one reads one file within the limits and hands it on.
-func (r *recordReader) one(file recordFile, size int64, open func() (io.ReadCloser, error)) error {
+// readOne reads one file within the limits and hands it on.
+func (r *recordReader) readOne(file recordFile, size int64, open func() (io.ReadCloser, error)) error {
 	r.seen++
 	if r.seen > r.limits.records {
 		return fault.Invalid("there are more than %d records", r.limits.records)
@@ -224,7 +224,7 @@ func (r *recordReader) one(file recordFile, size int64, open func() (io.ReadClos
 		file.err = tooLarge(r.limits.record)
 		return r.visit(file)
 	}
-	file.data, file.err = r.bytes(open)
+	file.data, file.err = r.readBytes(open)
 	r.total += int64(len(file.data))
 	if r.total > r.limits.total {
 		return fault.Invalid("the records are larger than %d MiB together", r.limits.total>>20)
@@ -234,7 +234,7 @@ func (r *recordReader) one(file recordFile, size int64, open func() (io.ReadClos
 
 func tooLarge(most int64) error { return fault.Invalid("it is larger than %d bytes", most) }
 
-func (r *recordReader) bytes(open func() (io.ReadCloser, error)) ([]byte, error) {
+func (r *recordReader) readBytes(open func() (io.ReadCloser, error)) ([]byte, error) {
 	f, err := open()
 	if err != nil {
 		return nil, err

@@ -36,13 +36,15 @@ const (
 type sighting struct {
 	release  pkgref.Ref
 	advisory string
-	of       place
+	of       admissionPlace
 }
 
-// place is where a release was let in, as the records say.
-type place struct{ user, token, run, sandbox string }
+// admissionPlace is where a release was let in, as the records say.
+type admissionPlace struct{ user, token, run, sandbox string }
 
-func placeOf(r audit.Record) place { return place{r.User, r.OwnerToken(), r.Run, r.Sandbox} }
+func placeOfRecord(r audit.Record) admissionPlace {
+	return admissionPlace{r.User, r.OwnerToken(), r.Run, r.Sandbox}
+}
 
 // seen is what the records say of a sighting.
 type seen struct {
@@ -55,7 +57,7 @@ type seen struct {
 // review is one way through the log.
 type review struct {
 	facts   *generation
-	verdict verdict
+	verdict permissiveVerdict
 	from    uint64 // the first record that is looked at
 	alarms  map[sighting]*seen
 	came    int    // how many sightings there have been
@@ -95,10 +97,10 @@ func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, e
 		// What is before could be kept, and has its alarms by now. Those who have had theirs take up room until they are
 		// forgotten, so that a way through the whole log would get no further than the last one.
 		r = &review{facts: g, verdict: v, from: r.next, alarms: map[sighting]*seen{}}
-		if err := r.read(ctx, log); err != nil {
+		if err := r.readLog(ctx, log); err != nil {
 			return alarms.all, err
 		}
-		if err := r.raise(ctx, log, alarms); err != nil {
+		if err := r.raiseAlarms(ctx, log, alarms); err != nil {
 			return alarms.all, err
 		}
 	}
@@ -111,7 +113,7 @@ func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, e
 	return alarms.all, nil
 }
 
-func (r *review) read(ctx context.Context, log audit.Log) error {
+func (r *review) readLog(ctx context.Context, log audit.Log) error {
 	filter := audit.Filter{
 		Kinds:    []audit.Kind{audit.KindPackage},
 		Outcomes: []audit.Outcome{audit.Served, audit.Installed, audit.Alarm},
@@ -121,18 +123,18 @@ func (r *review) read(ctx context.Context, log audit.Log) error {
 		if err != nil {
 			return err
 		}
-		if err := r.take(record); err != nil {
+		if err := r.takeRecord(record); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *review) take(record audit.Record) error {
+func (r *review) takeRecord(record audit.Record) error {
 	release := pkgref.Ref{Ecosystem: pkgref.Ecosystem(record.Ecosystem), Name: record.Package, Version: record.InstalledVersion}
 	if record.Outcome == audit.Alarm {
 		if record.Detail["event"] == alarmEvent {
-			r.forget(release, record)
+			r.forgetAlarmed(release, record)
 		}
 		return nil
 	}
@@ -142,15 +144,15 @@ func (r *review) take(record audit.Record) error {
 	}
 	for _, m := range known {
 		if r.verdict.affects(release, m) {
-			r.see(sighting{release, m.ID, placeOf(record)}, record)
+			r.addSighting(sighting{release, m.ID, placeOfRecord(record)}, record)
 		}
 	}
 	return nil
 }
 
-// forget leaves out what an alarm tells of already. One of an earlier version is of all sandboxes of the runs that it names.
-func (r *review) forget(release pkgref.Ref, alarm audit.Record) {
-	told := sighting{release, alarm.Detail["advisory"], placeOf(alarm)}
+// forgetAlarmed leaves out what an alarm tells of already. One of an earlier version is of all sandboxes of the runs that it names.
+func (r *review) forgetAlarmed(release pkgref.Ref, alarm audit.Record) {
+	told := sighting{release, alarm.Detail["advisory"], placeOfRecord(alarm)}
 	delete(r.alarms, told)
 	runs := strings.Fields(alarm.Detail[audit.DetailRuns])
 	if len(runs) == 0 {
@@ -163,7 +165,7 @@ func (r *review) forget(release pkgref.Ref, alarm audit.Record) {
 	}
 }
 
-func (r *review) see(s sighting, record audit.Record) {
+func (r *review) addSighting(s sighting, record audit.Record) {
 	a := r.alarms[s]
 	if a == nil {
 		if len(r.alarms) >= mostAlarms {
@@ -178,26 +180,26 @@ func (r *review) see(s sighting, record audit.Record) {
 	}
 	a.records++
 	a.last = record.Time
-	a.sha256 = addTo(a.sha256, record.SHA256)
+	a.sha256 = addWord(a.sha256, record.SHA256)
 }
 
-// addTo adds a word that is not among the few that are kept; "" is none.
-func addTo(words []string, word string) []string {
+// addWord adds a word that is not among the few that are kept; "" is none.
+func addWord(words []string, word string) []string {
 	if word == "" || len(words) == mostAlarmRuns || slices.Contains(words, word) {
 		return words
 	}
 	return append(words, word)
 }
 
-// raise appends the alarms, in the order in which the releases were let in, and adds them to an answer.
-func (r *review) raise(ctx context.Context, log audit.Log, answer *raised) error {
+// raiseAlarms appends the alarms, in the order in which the releases were let in, and adds them to an answer.
+func (r *review) raiseAlarms(ctx context.Context, log audit.Log, answer *raised) error {
 	inOrder := func(a, b sighting) int { return cmp.Compare(r.alarms[a].came, r.alarms[b].came) }
 	for _, s := range slices.SortedFunc(maps.Keys(r.alarms), inOrder) {
 		a := r.alarms[s]
 		if _, err := log.Append(ctx, alarmRecord(s, a)); err != nil {
 			return err
 		}
-		answer.add(s, a)
+		answer.addSighting(s, a)
 	}
 	return nil
 }
@@ -221,9 +223,9 @@ type raised struct {
 	at  map[sighting]int // by a sighting without its place
 }
 
-func (r *raised) add(s sighting, a *seen) {
+func (r *raised) addSighting(s sighting, a *seen) {
 	run := s.of.run
-	s.of = place{}
+	s.of = admissionPlace{}
 	i, known := r.at[s]
 	if !known {
 		i = len(r.all)
@@ -234,7 +236,7 @@ func (r *raised) add(s sighting, a *seen) {
 	}
 	one := &r.all[i]
 	one.Records += a.records
-	one.Runs = addTo(one.Runs, run)
+	one.Runs = addWord(one.Runs, run)
 	if a.first.Before(one.First) {
 		one.First = a.first
 	}
@@ -242,6 +244,6 @@ func (r *raised) add(s sighting, a *seen) {
 		one.Last = a.last
 	}
 	for _, sum := range a.sha256 {
-		one.SHA256 = addTo(one.SHA256, sum)
+		one.SHA256 = addWord(one.SHA256, sum)
 	}
 }

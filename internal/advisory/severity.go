@@ -76,12 +76,12 @@ func scored(score string) policy.Severity {
 		}
 		return rated2(v.BaseScore())
 	}
-	return rated(value)
+	return ratedSeverity(value)
 }
 
-// rated is the qualitative scale of CVSS 3 and 4. A score of 0 is the lowest severity here:
+// ratedSeverity is the qualitative scale of CVSS 3 and 4. A score of 0 is the lowest severity here:
 // somebody published it nevertheless.
-func rated(score float64) policy.Severity {
+func ratedSeverity(score float64) policy.Severity {
 	switch {
 	case score >= 9:
 		return policy.SeverityCritical
@@ -95,5 +95,5 @@ func rated(score float64) policy.Severity {
 
 // rated2 is the scale that goes with CVSS 2, which has no critical.
 func rated2(score float64) policy.Severity {
-	return min(rated(score), policy.SeverityHigh)
+	return min(ratedSeverity(score), policy.SeverityHigh)
 }

@@ -49,47 +49,47 @@ func openTable(data []byte) (*table, error) {
 		return nil, errTable()
 	}
 	t := &table{data: data, count: int(binary.LittleEndian.Uint32(data[len(tableMagic):])), first: magic == firstMagic}
-	if t.start() > len(data) || t.start()+t.offset(t.count) != len(data) {
+	if t.itemsStart() > len(data) || t.itemsStart()+t.offset(t.count) != len(data) {
 		return nil, errTable()
 	}
 	return t, nil
 }
 
-func (t *table) start() int { return tableHeader + 4*(t.count+1) }
+func (t *table) itemsStart() int { return tableHeader + 4*(t.count+1) }
 
 func (t *table) offset(i int) int {
 	return int(binary.LittleEndian.Uint32(t.data[tableHeader+4*i:]))
 }
 
-// item is the i-th item's bytes; nil if the table is damaged.
-func (t *table) item(i int) []byte {
-	from, to := t.start()+t.offset(i), t.start()+t.offset(i+1)
+// itemAt is the i-th item's bytes; nil if the table is damaged.
+func (t *table) itemAt(i int) []byte {
+	from, to := t.itemsStart()+t.offset(i), t.itemsStart()+t.offset(i+1)
 	if from > to || to > len(t.data) {
 		return nil
 	}
 	return t.data[from:to]
 }
 
-// entry is what a table has about a package.
-type entry struct {
+// tableEntry is what a table has about a package.
+type tableEntry struct {
 	malware         []policy.Malware
 	vulnerabilities []policy.Vulnerability
 }
 
-// find returns what the table has about a package.
-func (t *table) find(pkg pkgref.Ref) (entry, error) {
-	c, known, err := t.seek(pkg)
+// findPackage returns what the table has about a package.
+func (t *table) findPackage(pkg pkgref.Ref) (tableEntry, error) {
+	c, known, err := t.seekPackage(pkg)
 	if err != nil || !known {
-		return entry{}, err
+		return tableEntry{}, err
 	}
-	found := entry{malware: c.allMalware()}
+	found := tableEntry{malware: c.allMalware()}
 	if !t.first {
 		for range c.length() {
 			found.vulnerabilities = append(found.vulnerabilities, c.vulnerability())
 		}
 	}
 	if c.bad || len(c.rest) > 0 {
-		return entry{}, errTable()
+		return tableEntry{}, errTable()
 	}
 	return found, nil
 }
@@ -97,7 +97,7 @@ func (t *table) find(pkg pkgref.Ref) (entry, error) {
 // malwareOf is find for the malware alone: what is known of many vulnerabilities is not read
 // for each question about the package.
 func (t *table) malwareOf(pkg pkgref.Ref) ([]policy.Malware, error) {
-	c, known, err := t.seek(pkg)
+	c, known, err := t.seekPackage(pkg)
 	if err != nil || !known {
 		return nil, err
 	}
@@ -108,12 +108,12 @@ func (t *table) malwareOf(pkg pkgref.Ref) ([]policy.Malware, error) {
 	return all, nil
 }
 
-// seek finds a package's item; the cursor is behind its key.
-func (t *table) seek(pkg pkgref.Ref) (c cursor, known bool, err error) {
+// seekPackage finds a package's item; the cursor is behind its key.
+func (t *table) seekPackage(pkg pkgref.Ref) (c cursor, known bool, err error) {
 	key, damaged := tableKey(pkg), false
 	i := sort.Search(t.count, func(i int) bool {
-		c := cursor{rest: t.item(i)}
-		at := c.text()
+		c := cursor{rest: t.itemAt(i)}
+		at := c.readText()
 		damaged = damaged || c.bad
 		return bytes.Compare(at, key) >= 0
 	})
@@ -123,8 +123,8 @@ func (t *table) seek(pkg pkgref.Ref) (c cursor, known bool, err error) {
 	case i == t.count:
 		return cursor{}, false, nil
 	}
-	c = cursor{rest: t.item(i)}
-	known = bytes.Equal(c.text(), key)
+	c = cursor{rest: t.itemAt(i)}
+	known = bytes.Equal(c.readText(), key)
 	return c, known, nil
 }
 
@@ -150,7 +150,7 @@ func (c *cursor) length() int {
 	return int(n)
 }
 
-func (c *cursor) text() []byte {
+func (c *cursor) readText() []byte {
 	n := c.length()
 	if n > len(c.rest) {
 		c.bad, c.rest = true, nil
@@ -169,13 +169,13 @@ func (c *cursor) allMalware() (all []policy.Malware) {
 }
 
 func (c *cursor) malware() policy.Malware {
-	m := policy.Malware{ID: string(c.text()), Every: c.length() == 1}
+	m := policy.Malware{ID: string(c.readText()), Every: c.length() == 1}
 	for range c.length() {
-		m.Versions = append(m.Versions, string(c.text()))
+		m.Versions = append(m.Versions, string(c.readText()))
 	}
 	for range c.length() {
 		m.Ranges = append(m.Ranges, policy.AffectedRange{
-			Introduced: string(c.text()), Fixed: string(c.text()), LastAffected: string(c.text()),
+			Introduced: string(c.readText()), Fixed: string(c.readText()), LastAffected: string(c.readText()),
 		})
 	}
 	return m
@@ -184,7 +184,7 @@ func (c *cursor) malware() policy.Malware {
 func (c *cursor) vulnerability() policy.Vulnerability {
 	v := policy.Vulnerability{Severity: policy.Severity(c.length())}
 	for range c.length() {
-		v.Aliases = append(v.Aliases, string(c.text()))
+		v.Aliases = append(v.Aliases, string(c.readText()))
 	}
 	m := c.malware()
 	v.ID, v.Every, v.Versions, v.Ranges = m.ID, m.Every, m.Versions, m.Ranges

@@ -13,12 +13,12 @@ import (
 // tableBuilder collects what an import finds, in two blocks of bytes.
 type tableBuilder struct {
 	keys, values []byte
-	found        []span
+	found        []advisorySpan
 	limit        int // bytes of the table; 0 is maxTable
 }
 
-// span is one advisory about one package: where its key and value are.
-type span struct {
+// advisorySpan is one advisory about one package: where its key and value are.
+type advisorySpan struct {
 	key, value       uint32
 	keyLen, valueLen uint32
 	vulnerability    bool // else it is malware
@@ -33,7 +33,7 @@ type tally struct {
 	vulnerable      map[pkgref.Ecosystem]int // packages
 }
 
-func (b *tableBuilder) add(m malicious) error {
+func (b *tableBuilder) addMalicious(m malicious) error {
 	return b.append(m.pkg, false, func(values []byte) []byte { return appendMalware(values, m.malware) })
 }
 
@@ -44,7 +44,7 @@ func (b *tableBuilder) addVulnerable(v vulnerable) error {
 // append keeps one advisory about one package, which value appends.
 func (b *tableBuilder) append(pkg pkgref.Ref, vulnerability bool, value func([]byte) []byte) error {
 	key := tableKey(pkg)
-	s := span{key: uint32(len(b.keys)), keyLen: uint32(len(key)), value: uint32(len(b.values)), vulnerability: vulnerability}
+	s := advisorySpan{key: uint32(len(b.keys)), keyLen: uint32(len(key)), value: uint32(len(b.values)), vulnerability: vulnerability}
 	b.keys = append(b.keys, key...)
 	b.values = value(b.values)
 	s.valueLen = uint32(len(b.values)) - s.value
@@ -59,13 +59,13 @@ func (b *tableBuilder) append(pkg pkgref.Ref, vulnerability bool, value func([]b
 	return nil
 }
 
-func (b *tableBuilder) keyOf(s span) []byte   { return b.keys[s.key : s.key+s.keyLen] }
-func (b *tableBuilder) valueOf(s span) []byte { return b.values[s.value : s.value+s.valueLen] }
+func (b *tableBuilder) keyOfSpan(s advisorySpan) []byte { return b.keys[s.key : s.key+s.keyLen] }
+func (b *tableBuilder) valueOf(s advisorySpan) []byte   { return b.values[s.value : s.value+s.valueLen] }
 
-// bytes makes the table. Equal advisories about a package become one.
-func (b *tableBuilder) bytes() ([]byte, tally) {
-	slices.SortFunc(b.found, func(x, y span) int {
-		if c := bytes.Compare(b.keyOf(x), b.keyOf(y)); c != 0 {
+// encodeTable makes the table. Equal advisories about a package become one.
+func (b *tableBuilder) encodeTable() ([]byte, tally) {
+	slices.SortFunc(b.found, func(x, y advisorySpan) int {
+		if c := bytes.Compare(b.keyOfSpan(x), b.keyOfSpan(y)); c != 0 {
 			return c
 		}
 		return cmp.Or(boolInt(x.vulnerability)-boolInt(y.vulnerability), bytes.Compare(b.valueOf(x), b.valueOf(y)))
@@ -75,7 +75,7 @@ func (b *tableBuilder) bytes() ([]byte, tally) {
 	var items []byte
 	for i := 0; i < len(b.found); {
 		end := i + 1
-		for end < len(b.found) && bytes.Equal(b.keyOf(b.found[i]), b.keyOf(b.found[end])) {
+		for end < len(b.found) && bytes.Equal(b.keyOfSpan(b.found[i]), b.keyOfSpan(b.found[end])) {
 			end++
 		}
 		offsets = append(offsets, uint32(len(items)))
@@ -92,11 +92,11 @@ func (b *tableBuilder) bytes() ([]byte, tally) {
 }
 
 // appendItem appends what was found about one package.
-func (b *tableBuilder) appendItem(items []byte, found []span, counted *tally) []byte {
-	found = slices.CompactFunc(found, func(x, y span) bool {
+func (b *tableBuilder) appendItem(items []byte, found []advisorySpan, counted *tally) []byte {
+	found = slices.CompactFunc(found, func(x, y advisorySpan) bool {
 		return x.vulnerability == y.vulnerability && bytes.Equal(b.valueOf(x), b.valueOf(y))
 	})
-	key := b.keyOf(found[0])
+	key := b.keyOfSpan(found[0])
 	items = appendText(items, string(key))
 	bad := 0
 	for bad < len(found) && !found[bad].vulnerability {
@@ -113,13 +113,13 @@ func (b *tableBuilder) appendItem(items []byte, found []span, counted *tally) []
 	for _, s := range found[bad:] {
 		items = append(items, b.valueOf(s)...)
 	}
-	counted.count(ecosystemOfKey(key), bad, len(found)-bad)
+	counted.countAdvisories(ecosystemOfKey(key), bad, len(found)-bad)
 	counted.burnt += boolInt(burnt)
 	return items
 }
 
-// count adds the advisories about one package.
-func (t *tally) count(of pkgref.Ecosystem, malware, vulnerabilities int) {
+// countAdvisories adds the advisories about one package.
+func (t *tally) countAdvisories(of pkgref.Ecosystem, malware, vulnerabilities int) {
 	t.advisories += malware
 	t.vulnerabilities += vulnerabilities
 	if malware > 0 {

@@ -27,7 +27,7 @@ func (db *DB) Upload(ctx context.Context, job Job, content io.Reader, progress f
 	if job.Label == "" {
 		return api.AdvisoryImport{}, fault.Invalid("an upload needs a label")
 	}
-	file, err := db.receive(content)
+	file, err := db.receiveContent(content)
 	if err != nil {
 		return api.AdvisoryImport{}, err
 	}
@@ -36,8 +36,8 @@ func (db *DB) Upload(ctx context.Context, job Job, content io.Reader, progress f
 	return db.Import(ctx, job, progress)
 }
 
-// receive keeps content in a file without a name.
-func (db *DB) receive(content io.Reader) (*os.File, error) {
+// receiveContent keeps content in a file without a name.
+func (db *DB) receiveContent(content io.Reader) (*os.File, error) {
 	if err := db.makeDirectory(); err != nil {
 		return nil, err
 	}

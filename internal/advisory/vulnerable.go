@@ -39,16 +39,16 @@ func (r *osvRecord) otherIDs() []string {
 	var ids []string
 	known := map[string]bool{r.ID: true}
 	for _, id := range r.Aliases {
-		if isID(id) && !known[id] {
+		if isAdvisoryID(id) && !known[id] {
 			known[id] = true
 			ids = append(ids, id)
 		}
 	}
-	slices.SortStableFunc(ids, func(a, b string) int { return order(a) - order(b) })
+	slices.SortStableFunc(ids, func(a, b string) int { return orderOfID(a) - orderOfID(b) })
 	return ids[:min(len(ids), maxAliases)]
 }
 
-func order(id string) int {
+func orderOfID(id string) int {
 	switch {
 	case strings.HasPrefix(id, "CVE-"):
 		return 0
@@ -68,7 +68,7 @@ func (r *reading) addVulnerable(v vulnerable) {
 	}
 	one, more := &r.vulnerable[i].vulnerability, v.vulnerability
 	one.Severity = max(one.Severity, more.Severity)
-	joined := join(policy.Malware{Every: one.Every, Versions: one.Versions, Ranges: one.Ranges},
+	joined := joinMalware(policy.Malware{Every: one.Every, Versions: one.Versions, Ranges: one.Ranges},
 		policy.Malware{Every: more.Every, Versions: more.Versions, Ranges: more.Ranges})
 	one.Every, one.Versions, one.Ranges = joined.Every, joined.Versions, joined.Ranges
 }

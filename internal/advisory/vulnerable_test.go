@@ -150,7 +150,7 @@ func TestFirstTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := table.find(pkg)
+	found, err := table.findPackage(pkg)
 	if err != nil || len(found.malware) != 1 || found.malware[0].ID != "MAL-1" || len(found.vulnerabilities) != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}

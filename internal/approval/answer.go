@@ -38,7 +38,7 @@ const maxLasts = 10 * 365 * 24 * time.Hour
 // pending, or that is at another revision than the person was shown, is
 // fault.ErrConflict, and the sentence says why. These refusals are on record.
 func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, error) {
-	if err := v.check(); err != nil {
+	if err := v.checkVerdict(); err != nil {
 		return nil, err
 	}
 	v, err := v.parsed()
@@ -54,7 +54,7 @@ func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, e
 	if err != nil {
 		return nil, err
 	}
-	if err := v.about(subjects); err != nil {
+	if err := v.checkSubjects(subjects); err != nil {
 		return nil, err
 	}
 	if err := q.onRevisions(ctx, who, v, subjects); err != nil {
@@ -69,7 +69,7 @@ func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, e
 	}
 	answered := make([]Request, 0, len(subjects))
 	for _, s := range subjects {
-		r, err := q.reader.whole(ctx, s.ID)
+		r, err := q.reader.wholeRequest(ctx, s.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -87,11 +87,11 @@ func (q *Queue) changes(ctx context.Context, who string, v Verdict, subjects []s
 			continue // it ends with its last member
 		}
 		if err := v.showed(s, subjects); err != nil {
-			return nil, q.refuse(ctx, who, s.ID, &s.Entry, err)
+			return nil, q.refuseAnswer(ctx, who, s.ID, &s.Entry, err)
 		}
 		c, err := q.change(v, s, who, now)
 		if err != nil {
-			return nil, q.refuse(ctx, who, s.ID, &s.Entry, err)
+			return nil, q.refuseAnswer(ctx, who, s.ID, &s.Entry, err)
 		}
 		changes = append(changes, c)
 	}
@@ -122,9 +122,9 @@ func (v Verdict) parsed() (Verdict, error) {
 		case err != nil:
 			return Verdict{}, err
 		case revision > 0 && known > 0 && known != revision:
-			return Verdict{}, fault.Invalid("two revisions of %s are named, %d and %d; an answer is given on one", valid(id, maxShort), known, revision)
+			return Verdict{}, fault.Invalid("two revisions of %s are named, %d and %d; an answer is given on one", boundText(id, maxShort), known, revision)
 		case revision > 0 && IsGroup(id):
-			return Verdict{}, fault.Invalid("a group has no revision: name each of its requests as ID@REVISION (cofferdam approvals list --group %s)", valid(id, maxShort))
+			return Verdict{}, fault.Invalid("a group has no revision: name each of its requests as ID@REVISION (cofferdam approvals list --group %s)", boundText(id, maxShort))
 		case revision > 0:
 			v.Revisions[id] = revision
 		}
@@ -133,12 +133,12 @@ func (v Verdict) parsed() (Verdict, error) {
 	return v, nil
 }
 
-func (v Verdict) check() error {
+func (v Verdict) checkVerdict() error {
 	switch {
 	case v.State != Approved && v.State != Denied:
-		return fault.Invalid("the answer %q is neither %s nor %s", valid(string(v.State), 40), Approved, Denied)
-	case !v.Scope.known():
-		return fault.Invalid("unknown scope %q; known scopes: %s", valid(string(v.Scope), 40), strings.Join(texts(scopes()), ", "))
+		return fault.Invalid("the answer %q is neither %s nor %s", boundText(string(v.State), 40), Approved, Denied)
+	case !v.Scope.isKnown():
+		return fault.Invalid("unknown scope %q; known scopes: %s", boundText(string(v.Scope), 40), strings.Join(scopeTexts(scopes()), ", "))
 	case len(v.Reason) > maxLong:
 		return fault.Invalid("the reason has %d bytes; %d are the limit", len(v.Reason), maxLong)
 	case v.Lasts < 0 || v.Lasts > maxLasts:
@@ -151,16 +151,16 @@ func (v Verdict) check() error {
 	return nil
 }
 
-// about refuses digests and revisions of what is not answered.
-func (v Verdict) about(subjects []subject) error {
+// checkSubjects refuses digests and revisions of what is not answered.
+func (v Verdict) checkSubjects(subjects []subject) error {
 	for id := range v.Revisions {
 		if !slices.ContainsFunc(subjects, func(s subject) bool { return s.ID == id }) {
-			return fault.Invalid("a revision is given of %q, which is not among the requests that wait", valid(id, maxShort))
+			return fault.Invalid("a revision is given of %q, which is not among the requests that wait", boundText(id, maxShort))
 		}
 	}
 	for id := range v.Digests {
 		if !slices.ContainsFunc(subjects, func(s subject) bool { return s.ID == id }) {
-			return fault.Invalid("digests are given for %q, which is not among the requests that wait", valid(id, maxShort))
+			return fault.Invalid("digests are given for %q, which is not among the requests that wait", boundText(id, maxShort))
 		}
 	}
 	return nil
@@ -180,14 +180,14 @@ func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]subj
 		return err
 	}
 	for _, id := range ids {
-		id = valid(id, maxShort)
+		id = boundText(id, maxShort)
 		if !IsGroup(id) {
 			e, err := q.cfg.Store.Get(ctx, id)
 			if errors.Is(err, fault.ErrNotFound) {
-				err = q.refuse(ctx, who, id, nil, fault.New(fault.ErrNotFound, "there is no request %q", id))
+				err = q.refuseAnswer(ctx, who, id, nil, fault.New(fault.ErrNotFound, "there is no request %q", id))
 			}
 			if err == nil && e.IsTree() && e.asOf(q.now()).State != Pending {
-				err = q.refuse(ctx, who, id, &e, fault.New(fault.ErrConflict, "%s", closed(e.asOf(q.now()))))
+				err = q.refuseAnswer(ctx, who, id, &e, fault.New(fault.ErrConflict, "%s", closed(e.asOf(q.now()))))
 			}
 			if err == nil {
 				err = add(e)
@@ -202,7 +202,7 @@ func (q *Queue) addressed(ctx context.Context, who string, ids []string) ([]subj
 			return nil, err
 		}
 		if len(group) == 0 {
-			return nil, q.refuse(ctx, who, id, nil, fault.New(fault.ErrNotFound, "no request of a group %q waits for an answer", id))
+			return nil, q.refuseAnswer(ctx, who, id, nil, fault.New(fault.ErrNotFound, "no request of a group %q waits for an answer", id))
 		}
 		for _, e := range slices.Backward(group) {
 			if err := add(e); err != nil {
@@ -248,22 +248,22 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 		}
 	}
 	c = change{
-		event: EventApproved, id: e.ID, matter: e.matter(), by: valid(who, maxShort),
-		scope: cmp.Or(v.Scope, ScopeFor(e.Kind, v.State)), reason: valid(v.Reason, maxLong), digests: bound, tree: e.tree, revision: v.Revisions[e.ID],
+		event: EventApproved, id: e.ID, matter: e.matter(), by: boundText(who, maxShort),
+		scope: cmp.Or(v.Scope, ScopeFor(e.Kind, v.State)), reason: boundText(v.Reason, maxLong), digests: bound, tree: e.tree, revision: v.Revisions[e.ID],
 	}
 	if v.State == Approved {
 		c.revision = max(e.Revision, 1) // the one named, or of a tree's member the one that the tree's counts
 	}
-	if err := c.scope.check(e.Kind, v.State); err != nil {
+	if err := c.scope.checkScope(e.Kind, v.State); err != nil {
 		return change{}, err
 	}
 	if v.State == Denied {
 		c.event = EventDenied
 	} else if e.matter().ofRelease() && len(strong(c.digests)) == 0 {
-		return change{}, fault.New(fault.ErrConflict, "%s (%s) can't be approved yet: no digest of its files is known that nobody can forge, so the approval would be bound to nothing; ask again once a client fetches it", e.ID, valid(e.Package.String(), maxShort))
+		return change{}, fault.New(fault.ErrConflict, "%s (%s) can't be approved yet: no digest of its files is known that nobody can forge, so the approval would be bound to nothing; ask again once a client fetches it", e.ID, boundText(e.Package.String(), maxShort))
 	}
 	if v.Lasts > 0 {
-		c.expires, err = q.until(now, v.Lasts)
+		c.expires, err = q.expiryTime(now, v.Lasts)
 	}
 	return c, err
 }
@@ -271,7 +271,7 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 // Bound are the digests that an answer about a request is bound to: those of its files, of
 // a call's tool and arguments, or of what a push changes.
 func Bound(r Request) []string {
-	if r.Call.named() {
+	if r.Call.isNamed() {
 		return r.Call.Bound()
 	}
 	if r.Host.pushes() {
@@ -310,7 +310,7 @@ func asShown(r Request, shown []string) error {
 	}
 	for _, d := range shown {
 		if !slices.Contains(Bound(r), d) {
-			return fault.New(fault.ErrConflict, "%s has changed since it was shown: no file of it has the digest %s; look at it again", r.ID, valid(d, maxShort))
+			return fault.New(fault.ErrConflict, "%s has changed since it was shown: no file of it has the digest %s; look at it again", r.ID, boundText(d, maxShort))
 		}
 	}
 	return nil
@@ -329,16 +329,16 @@ func closed(r Request) string {
 	return fmt.Sprintf("%s is %s", r.ID, r.State)
 }
 
-// refuse records an answer that is not taken, and returns why it is not. The
+// refuseAnswer records an answer that is not taken, and returns why it is not. The
 // caller holds q.write; e is nil if there is no such request.
-func (q *Queue) refuse(ctx context.Context, who, id string, e *Entry, why error) error {
+func (q *Queue) refuseAnswer(ctx context.Context, who, id string, e *Entry, why error) error {
 	r := audit.Record{
-		Kind: audit.KindApproval, Outcome: audit.Failed, Approval: id, User: valid(who, maxShort),
+		Kind: audit.KindApproval, Outcome: audit.Failed, Approval: id, User: boundText(who, maxShort),
 		Reason: "An answer was refused: " + why.Error() + ".", Detail: map[string]string{detailEvent: eventRefused},
 	}
 	if e != nil {
 		r.Ecosystem, r.Package, r.InstalledVersion, r.SourceURL = string(e.Package.Ecosystem), e.Package.Name, e.Package.Version, e.Upstream
-		e.matter().into(r.Detail)
+		e.matter().putDetails(r.Detail)
 	}
 	if _, err := q.cfg.Log.Append(ctx, r); err != nil {
 		return unrecorded(err)
@@ -360,11 +360,11 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 	}
 	id = bareID(id)
 	if IsGroup(id) {
-		return Request{}, fault.Invalid("answers are revoked one by one; name the requests of %s", valid(id, maxShort))
+		return Request{}, fault.Invalid("answers are revoked one by one; name the requests of %s", boundText(id, maxShort))
 	}
-	e, err := q.cfg.Store.Get(ctx, valid(id, maxShort))
+	e, err := q.cfg.Store.Get(ctx, boundText(id, maxShort))
 	if errors.Is(err, fault.ErrNotFound) {
-		err = q.refuse(ctx, who, valid(id, maxShort), nil, fault.New(fault.ErrNotFound, "there is no request %q", valid(id, maxShort)))
+		err = q.refuseAnswer(ctx, who, boundText(id, maxShort), nil, fault.New(fault.ErrNotFound, "there is no request %q", boundText(id, maxShort)))
 	}
 	if err != nil {
 		return Request{}, err
@@ -372,9 +372,9 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 	switch r := e.asOf(q.now()); r.State {
 	case Approved, Denied:
 	case Pending:
-		return Request{}, q.refuse(ctx, who, e.ID, &e, fault.New(fault.ErrConflict, "%s has no answer yet that could be revoked", e.ID))
+		return Request{}, q.refuseAnswer(ctx, who, e.ID, &e, fault.New(fault.ErrConflict, "%s has no answer yet that could be revoked", e.ID))
 	default:
-		return Request{}, q.refuse(ctx, who, e.ID, &e, fault.New(fault.ErrConflict, "%s", closed(r)))
+		return Request{}, q.refuseAnswer(ctx, who, e.ID, &e, fault.New(fault.ErrConflict, "%s", closed(r)))
 	}
 	changes := []change{revoked(e, who, reason)}
 	for _, m := range e.Members {
@@ -391,9 +391,9 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 	if err := q.commit(ctx, changes...); err != nil {
 		return Request{}, err
 	}
-	return q.reader.whole(ctx, e.ID)
+	return q.reader.wholeRequest(ctx, e.ID)
 }
 
 func revoked(e Entry, who, reason string) change {
-	return change{event: EventRevoked, id: e.ID, matter: e.matter(), by: valid(who, maxShort), reason: valid(reason, maxLong)}
+	return change{event: EventRevoked, id: e.ID, matter: e.matter(), by: boundText(who, maxShort), reason: boundText(reason, maxLong)}
 }

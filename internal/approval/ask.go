@@ -18,7 +18,7 @@ import (
 // covers the ask already is returned as it is. Past the limits it is
 // fault.ErrForbidden.
 func (q *Queue) Ask(ctx context.Context, ask Ask) (Request, error) {
-	ask, err := clean(mask(q.cfg.Mask).of(ask))
+	ask, err := cleanAsk(mask(q.cfg.Mask).maskAsk(ask))
 	if err != nil {
 		return Request{}, err
 	}
@@ -28,16 +28,16 @@ func (q *Queue) Ask(ctx context.Context, ask Ask) (Request, error) {
 		return Request{}, err
 	}
 	now := q.now()
-	s, err := q.step(ctx, ask, now)
+	s, err := q.nextStep(ctx, ask, now)
 	switch {
 	case err != nil:
 		return Request{}, err
 	case s.answer != nil:
 		return *s.answer, nil
 	case s.joins != nil:
-		return q.join(ctx, *s.joins, ask, now)
+		return q.joinRequest(ctx, *s.joins, ask, now)
 	}
-	return q.begin(ctx, s.closing, ask, now)
+	return q.beginRequest(ctx, s.closing, ask, now)
 }
 
 // step is what an ask comes to: an answer that holds already, a pending request that it
@@ -48,9 +48,9 @@ type step struct {
 	closing []change
 }
 
-// step looks, and changes nothing. The caller holds q.write.
-func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) {
-	if r, ok, err := q.answered(ctx, ask, now); err != nil || ok {
+// nextStep looks, and changes nothing. The caller holds q.write.
+func (q *Queue) nextStep(ctx context.Context, ask Ask, now time.Time) (step, error) {
+	if r, ok, err := q.newestAnswer(ctx, ask, now); err != nil || ok {
 		return step{answer: &r}, err
 	}
 	id, ok := q.board.waitingFor(ask)
@@ -89,26 +89,26 @@ func contradicted(known, seen []File) string {
 	return ""
 }
 
-// answered is the newest answer that holds for the asking run and settles the
+// newestAnswer is the newest answer that holds for the asking run and settles the
 // whole ask. It is there when a person was quicker than the one who asks.
-func (q *Queue) answered(ctx context.Context, ask Ask, now time.Time) (Request, bool, error) {
+func (q *Queue) newestAnswer(ctx context.Context, ask Ask, now time.Time) (Request, bool, error) {
 	entries, err := q.cfg.Store.Answers(ctx, ask.matter().project(), ask.Run, ask.Policy)
 	if err != nil {
 		return Request{}, false, err
 	}
 	for _, e := range slices.Backward(entries) {
-		if e.matter().key() != ask.matter().key() || !e.answers(ask.asker()) {
+		if e.matter().matterKey() != ask.matter().matterKey() || !e.answers(ask.askerOf()) {
 			continue
 		}
-		if r := e.asOf(now); r.State == Denied || r.State == Approved && (!ask.matter().ofRelease() || covers(r.Answer.Digests, ask.Files)) {
+		if r := e.asOf(now); r.State == Denied || r.State == Approved && (!ask.matter().ofRelease() || coversFiles(r.Answer.Digests, ask.Files)) {
 			return r, true, nil
 		}
 	}
 	return Request{}, false, nil
 }
 
-// covers tells whether each file has a strong digest that was shown.
-func covers(shown []string, files []File) bool {
+// coversFiles tells whether each file has a strong digest that was shown.
+func coversFiles(shown []string, files []File) bool {
 	for _, f := range files {
 		if !slices.ContainsFunc(f.Digests, func(d string) bool { return policy.StrongDigest(d) && slices.Contains(shown, d) }) {
 			return false
@@ -117,8 +117,8 @@ func covers(shown []string, files []File) bool {
 	return len(files) > 0
 }
 
-// join adds an ask to a pending request. What it knows already is no change.
-func (q *Queue) join(ctx context.Context, e Entry, ask Ask, now time.Time) (Request, error) {
+// joinRequest adds an ask to a pending request. What it knows already is no change.
+func (q *Queue) joinRequest(ctx context.Context, e Entry, ask Ask, now time.Time) (Request, error) {
 	changes, err := q.joining(ctx, e, ask, now)
 	if err != nil {
 		return Request{}, err
@@ -139,17 +139,17 @@ func (q *Queue) joining(ctx context.Context, e Entry, ask Ask, now time.Time) ([
 		if known, err = q.compare(ctx, ask, mergeFiles(e.Files, more), known); err != nil {
 			return nil, err
 		}
-		grown = !lacks(known, e.Evidence)
+		grown = !lacksEvidence(known, e.Evidence)
 	}
-	q.board.group(ask, now, q.cfg.Limits.Burst)
+	q.board.groupOf(ask, now, q.cfg.Limits.Burst)
 	newcomer := !e.askedBy(ask.Run, ask.Policy) && len(e.Runs) < maxRuns
 	if !newcomer && !grown && len(more) == 0 {
 		return nil, nil
 	}
-	if err := fits(mergeFiles(e.Files, more), ask.Package); err != nil {
+	if err := checkNameable(mergeFiles(e.Files, more), ask.Package); err != nil {
 		return nil, err
 	}
-	c := change{event: EventJoined, id: e.ID, matter: e.matter(), asker: ask.asker(), rule: ask.Rule, reason: ask.Reason}
+	c := change{event: EventJoined, id: e.ID, matter: e.matter(), asker: ask.askerOf(), rule: ask.Rule, reason: ask.Reason}
 	if grown {
 		c.evidence = &known
 	}
@@ -172,8 +172,8 @@ func sameFile(a, b File) bool {
 	return a.Kind == b.Kind && a.Size == b.Size && a.Scripts == b.Scripts && a.Published.Equal(b.Published) && slices.Equal(a.Digests, b.Digests)
 }
 
-// fits refuses what no answer's record could name.
-func fits(files []File, pkg pkgref.Ref) error {
+// checkNameable refuses what no answer's record could name.
+func checkNameable(files []File, pkg pkgref.Ref) error {
 	bytes := 0
 	for _, f := range files {
 		for _, d := range f.Digests {
@@ -181,7 +181,7 @@ func fits(files []File, pkg pkgref.Ref) error {
 		}
 	}
 	if len(files) > maxFiles || bytes > maxBound {
-		return fault.New(fault.ErrForbidden, "%s has more files than a person can be asked about (%d)", valid(pkg.String(), maxShort), maxFiles)
+		return fault.New(fault.ErrForbidden, "%s has more files than a person can be asked about (%d)", boundText(pkg.String(), maxShort), maxFiles)
 	}
 	return nil
 }
@@ -204,19 +204,19 @@ func inParts(c change, files []File) []change {
 	return changes
 }
 
-func (a Ask) asker() Asker {
+func (a Ask) askerOf() Asker {
 	return Asker{
 		Run: a.Run, Sandbox: a.Sandbox, Policy: a.Policy, PolicyName: a.PolicyName, Token: a.Token, OwnerKey: a.OwnerKey,
 		User: a.User, Task: a.Task, Because: a.Because, WantedBy: a.WantedBy,
 	}
 }
 
-// begin makes a new request, and ends those in whose place it comes.
-func (q *Queue) begin(ctx context.Context, closing []change, ask Ask, now time.Time) (Request, error) {
-	if err := fits(ask.Files, ask.Package); err != nil {
+// beginRequest makes a new request, and ends those in whose place it comes.
+func (q *Queue) beginRequest(ctx context.Context, closing []change, ask Ask, now time.Time) (Request, error) {
+	if err := checkNameable(ask.Files, ask.Package); err != nil {
 		return Request{}, err
 	}
-	yielding, err := q.admit(ctx, ask, room{requests: 1, releases: 1, closing: len(closing)}, now)
+	yielding, err := q.admitRequest(ctx, ask, room{requests: 1, releases: 1, closing: len(closing)}, now)
 	if err != nil {
 		return Request{}, err
 	}
@@ -227,12 +227,12 @@ func (q *Queue) begin(ctx context.Context, closing []change, ask Ask, now time.T
 	if err := q.commit(ctx, changes...); err != nil {
 		return Request{}, err
 	}
-	return q.reader.get(ctx, id)
+	return q.reader.getRequest(ctx, id)
 }
 
 // beginning are the changes of a new request, for which there is room.
 func (q *Queue) beginning(ctx context.Context, closing []change, ask Ask, now time.Time) (id string, changes []change, err error) {
-	if err := fits(ask.Files, ask.Package); err != nil {
+	if err := checkNameable(ask.Files, ask.Package); err != nil {
 		return "", nil, err
 	}
 	evidence, err := q.compare(ctx, ask, ask.Files, ask.Evidence)
@@ -248,8 +248,8 @@ func (q *Queue) beginning(ctx context.Context, closing []change, ask Ask, now ti
 		}
 	}
 	c := change{
-		event: EventAsked, id: id, matter: ask.matter(), asker: ask.asker(), rule: ask.Rule, reason: ask.Reason,
-		group: q.board.group(ask, now, q.cfg.Limits.Burst), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson, notes: ask.Notes,
+		event: EventAsked, id: id, matter: ask.matter(), asker: ask.askerOf(), rule: ask.Rule, reason: ask.Reason,
+		group: q.board.groupOf(ask, now, q.cfg.Limits.Burst), evidence: &evidence, expires: now.Add(q.cfg.PendingExpires), byPerson: ask.ByPerson, notes: ask.Notes,
 	}
 	return id, slices.Concat(closing, inParts(c, ask.Files)), nil
 }

@@ -10,7 +10,7 @@ import (
 // ApprovedBefore are the requests about other releases of a package's project that a person approved here, whether
 // the answers hold or not, the newest first, at most 100.
 func ApprovedBefore(ctx context.Context, q *Queue, release pkgref.Ref) ([]Request, error) {
-	if err := q.current(ctx); err != nil {
+	if err := q.checkCurrent(ctx); err != nil {
 		return nil, err
 	}
 	entries, err := approvedOf(ctx, q.cfg.Store, release)

@@ -47,7 +47,7 @@ type waiting struct {
 }
 
 func waitingOf(e Entry) waiting {
-	w := waiting{id: e.ID, key: e.matter().key(), owners: e.Owners(), born: e.Born, seen: e.Seen != nil}
+	w := waiting{id: e.ID, key: e.matter().matterKey(), owners: e.Owners(), born: e.Born, seen: e.Seen != nil}
 	if len(e.Runs) > 0 {
 		w.run = e.Runs[0].Run
 	}
@@ -91,7 +91,7 @@ func pendingTreeOf(e Entry) pendingTree {
 // count is how many requests wait.
 type count struct{ all, token, run int }
 
-func (n *count) add(in, token, run bool) {
+func (n *count) addCounts(in, token, run bool) {
 	if !in {
 		return
 	}
@@ -111,20 +111,20 @@ func newBoard() *board {
 	}
 }
 
-// take notes the state of entries that the store has taken.
-func (b *board) take(entries []Entry) {
+// takeEntries notes the state of entries that the store has taken.
+func (b *board) takeEntries(entries []Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range entries {
-		b.note(e)
+		b.noteEntry(e)
 	}
 }
 
-// note needs mu.
-func (b *board) note(e Entry) {
+// noteEntry needs mu.
+func (b *board) noteEntry(e Entry) {
 	if e.State != Pending {
 		delete(b.trees, e.ID)
-		b.drop(e.ID)
+		b.dropRequest(e.ID)
 		if ch := b.waiters[e.ID]; ch != nil {
 			close(ch)
 			delete(b.waiters, e.ID)
@@ -147,8 +147,8 @@ func (b *board) note(e Entry) {
 	}
 }
 
-// drop forgets a pending request. It needs mu.
-func (b *board) drop(id string) {
+// dropRequest forgets a pending request. It needs mu.
+func (b *board) dropRequest(id string) {
 	w, is := b.pending[id]
 	if !is {
 		return
@@ -165,8 +165,8 @@ func (b *board) drop(id string) {
 func (b *board) waitingFor(ask Ask) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	asker := ask.asker()
-	for _, id := range b.about[ask.matter().key()] {
+	asker := ask.askerOf()
+	for _, id := range b.about[ask.matter().matterKey()] {
 		if slices.ContainsFunc(b.pending[id].owners, asker.isOwner) {
 			return id, true
 		}
@@ -188,8 +188,8 @@ func (b *board) settled(id string) <-chan struct{} {
 	return b.waiters[id]
 }
 
-// group is the group of what a run asks for now: what it asks for within pause is one.
-func (b *board) group(ask Ask, now time.Time, pause time.Duration) string {
+// groupOf is the group of what a run asks for now: what it asks for within pause is one.
+func (b *board) groupOf(ask Ask, now time.Time, pause time.Duration) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.bursts) > maxCached {
@@ -199,7 +199,7 @@ func (b *board) group(ask Ask, now time.Time, pause time.Duration) string {
 			}
 		}
 	}
-	holder := ask.asker().holder()
+	holder := ask.askerOf().holder()
 	own, known := b.bursts[holder]
 	switch {
 	case ask.Group != "":
@@ -212,14 +212,14 @@ func (b *board) group(ask Ask, now time.Time, pause time.Duration) string {
 	return own.group
 }
 
-// count is how many requests wait, trees counting as one, and how many releases.
-func (b *board) count(ask Ask) (requests, releases count) {
+// countWaiting is how many requests wait, trees counting as one, and how many releases.
+func (b *board) countWaiting(ask Ask) (requests, releases count) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	members := map[string]bool{}
 	for _, t := range b.trees {
 		token := t.token == ask.Token
-		requests.add(true, token, token && t.run == ask.Run)
+		requests.addCounts(true, token, token && t.run == ask.Run)
 		for id := range t.members {
 			members[id] = true
 		}
@@ -227,8 +227,8 @@ func (b *board) count(ask Ask) (requests, releases count) {
 	for _, w := range b.pending {
 		token := w.token == ask.Token
 		run := token && w.run == ask.Run // another token's of the same id takes none of its share
-		releases.add(true, token, run)
-		requests.add(!members[w.id], token, run)
+		releases.addCounts(true, token, run)
+		requests.addCounts(!members[w.id], token, run)
 	}
 	return requests, releases
 }
@@ -249,8 +249,8 @@ func (b *board) setCapped(run holder) {
 	b.capped[run] = true
 }
 
-// follow takes the way to find out which runs live, and living asks.
-func (b *board) follow(runs func() map[string]bool) {
+// followRuns takes the way to find out which runs live, and living asks.
+func (b *board) followRuns(runs func() map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.runs = runs
@@ -328,9 +328,9 @@ func (b *board) idlest(meant func(waiting) bool) (ids []string) {
 	return ids
 }
 
-// tree is the oldest pending tree that a request is in, one of the run's own first;
+// oldestTree is the oldest pending tree that a request is in, one of the run's own first;
 // "" if it is in none.
-func (b *board) tree(id, run string) string {
+func (b *board) oldestTree(id, run string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.treeOf(id, run)

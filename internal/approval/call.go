@@ -64,7 +64,7 @@ func (c Call) Named() string { return c.Tool + " " + DigestOf(c.Identity()+"\n"+
 // arguments; no package has it.
 func (c Call) Project() pkgref.Ref { return pkgref.Ref{Ecosystem: "tool", Name: c.Tool} }
 
-func (c Call) named() bool { return c != Call{} }
+func (c Call) isNamed() bool { return c != Call{} }
 
 // ScopeOnce is of an approval that lets one call of a tool be made, for whichever of the
 // runs that had asked makes it first.
@@ -79,8 +79,8 @@ func ScopeFor(kind Kind, state State) Scope {
 	return ScopeRun
 }
 
-// check refuses the scope for an answer about something.
-func (s Scope) check(kind Kind, state State) error {
+// checkScope refuses the scope for an answer about something.
+func (s Scope) checkScope(kind Kind, state State) error {
 	if s == ScopeOnce && (kind != KindCall || state != Approved) {
 		return fault.Invalid("the scope %s is for approving calls of tools; the scopes of every answer are %s, %s, %s", ScopeOnce, ScopeRun, ScopePolicy, ScopeEverywhere)
 	}
@@ -91,12 +91,12 @@ func (s Scope) check(kind Kind, state State) error {
 func checkCall(ask Ask) error {
 	c := ask.Call
 	switch {
-	case ask.Package != (pkgref.Ref{}) || ask.Upstream != "" || len(ask.Files) > 0 || ask.Host.named():
+	case ask.Package != (pkgref.Ref{}) || ask.Upstream != "" || len(ask.Files) > 0 || ask.Host.isNamed():
 		return fault.Invalid("a call of a tool and something else are asked for apart")
-	case c.Tool == "" || len(c.Tool) > maxShort || valid(c.Tool, maxShort) != c.Tool || c.Digest != DigestOf(c.Arguments):
-		return fault.Invalid("%q is no call that a person can be asked about", valid(c.String(), maxShort))
-	case c.Source == "" || !shows(strings.ReplaceAll(c.Source, " ", "")) || len(c.Source) > maxShort || !digestIs(c.Definition):
-		return fault.Invalid("nobody can be asked about %q without whose tool it is, and its definition", valid(c.String(), maxShort))
+	case c.Tool == "" || len(c.Tool) > maxShort || boundText(c.Tool, maxShort) != c.Tool || c.Digest != DigestOf(c.Arguments):
+		return fault.Invalid("%q is no call that a person can be asked about", boundText(c.String(), maxShort))
+	case c.Source == "" || !showsPlainly(strings.ReplaceAll(c.Source, " ", "")) || len(c.Source) > maxShort || !digestIs(c.Definition):
+		return fault.Invalid("nobody can be asked about %q without whose tool it is, and its definition", boundText(c.String(), maxShort))
 	case len(c.Arguments) > MaxCallArguments:
 		return fault.New(fault.ErrForbidden, "the arguments have %d bytes, and a person is shown %d at most", len(c.Arguments), MaxCallArguments)
 	}
@@ -146,7 +146,7 @@ func (q *Queue) Use(ctx context.Context, id string) error {
 	if err := q.ready(ctx); err != nil {
 		return err
 	}
-	e, err := q.cfg.Store.Get(ctx, valid(id, maxShort))
+	e, err := q.cfg.Store.Get(ctx, boundText(id, maxShort))
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (r Request) Used() bool {
 // scopes are all that an answer can have.
 func scopes() []Scope { return []Scope{ScopeOnce, ScopeRun, ScopePolicy, ScopeEverywhere} }
 
-func texts(scopes []Scope) []string {
+func scopeTexts(scopes []Scope) []string {
 	words := make([]string, len(scopes))
 	for i, s := range scopes {
 		words[i] = string(s)
@@ -178,5 +178,5 @@ func texts(scopes []Scope) []string {
 	return words
 }
 
-// known tells whether there is such a scope; "" is the one that nobody says.
-func (s Scope) known() bool { return s == "" || slices.Contains(scopes(), s) }
+// isKnown tells whether there is such a scope; "" is the one that nobody says.
+func (s Scope) isKnown() bool { return s == "" || slices.Contains(scopes(), s) }

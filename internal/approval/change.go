@@ -15,7 +15,7 @@ type change struct {
 	id    string
 	seq   uint64    // of the record; set when it is written
 	at    time.Time // of the record; set when it is written
-	batch batch
+	batch changeBatch
 
 	// Of asked and joined.
 	matter
@@ -45,14 +45,14 @@ type change struct {
 	replacedBy string // of superseded
 }
 
-// batch joins changes that take effect together or not at all; the zero batch
+// changeBatch joins changes that take effect together or not at all; the zero batch
 // is a change for itself.
-type batch struct {
+type changeBatch struct {
 	id    string
 	n, of int // the nth of that many, from 1
 }
 
-func (c change) state() State {
+func (c change) newState() State {
 	switch c.event {
 	case EventApproved:
 		return Approved
@@ -67,14 +67,14 @@ func (c change) state() State {
 	return Pending
 }
 
-// apply returns the entry as it is after the change. It changes nothing that e
+// applyChange returns the entry as it is after the change. It changes nothing that e
 // shares with others.
-func apply(e Entry, c change) Entry {
+func applyChange(e Entry, c change) Entry {
 	e.Updated = c.at
 	switch c.event {
 	case EventAsked:
 		e = Entry{Born: c.seq, Request: Request{
-			ID: c.id, Kind: c.kind(), Package: c.pkg, Host: c.host, Call: c.call, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
+			ID: c.id, Kind: c.kindOf(), Package: c.pkg, Host: c.host, Call: c.call, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
 			Revision: 1, Created: c.at, Updated: c.at, Expires: c.expires, Asks: []Asker{}, Files: []File{}, Notes: c.notes,
 		}}
 		if len(c.members) == 0 {
@@ -92,7 +92,7 @@ func apply(e Entry, c change) Entry {
 		}
 	case EventApproved, EventDenied:
 		e.Answer = &Answer{
-			State: c.state(), By: c.by, At: c.at, Scope: c.scope, Reason: c.reason,
+			State: c.newState(), By: c.by, At: c.at, Scope: c.scope, Reason: c.reason,
 			Expires: c.expires, Digests: slices.Clone(c.digests), Revision: c.revision,
 		}
 		e.Answer.Runs, e.Answer.Policies = e.scopeOf(c.scope)
@@ -106,13 +106,13 @@ func apply(e Entry, c change) Entry {
 	case EventSuperseded:
 		e.Ended, e.ReplacedBy = c.ended, c.replacedBy
 	}
-	e.State = c.state()
+	e.State = c.newState()
 	return e
 }
 
-// quiet tells that a change of e is no event: the tree's own tells of it. Who was told
+// isQuiet tells that a change of e is no event: the tree's own tells of it. Who was told
 // of a request before it was in a tree is told of its answer, too.
-func (c change) quiet(e Entry) bool {
+func (c change) isQuiet(e Entry) bool {
 	if c.tree == "" {
 		return false
 	}

@@ -32,24 +32,24 @@ const (
 	maxRuns     = 2_000   // that a request knows by name
 )
 
-// clean checks an ask and bounds its texts.
-func clean(ask Ask) (Ask, error) {
+// cleanAsk checks an ask and bounds its texts.
+func cleanAsk(ask Ask) (Ask, error) {
 	err := checkSubject(ask)
 	switch {
 	case err != nil:
 		return Ask{}, err
 	case ask.Run == "":
-		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", valid(ask.matter().String(), maxShort))
+		return Ask{}, fault.Invalid("nobody can be asked about %s without the run that wants it", boundText(ask.matter().String(), maxShort))
 	case ask.Group != "" && !wellFormed(groupPrefix, ask.Group):
-		return Ask{}, fault.Invalid("%q is not a group's id", valid(ask.Group, maxShort))
+		return Ask{}, fault.Invalid("%q is not a group's id", boundText(ask.Group, maxShort))
 	case len(ask.Files) > maxFiles:
-		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", valid(ask.Package.String(), maxShort), len(ask.Files), maxFiles)
+		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", boundText(ask.Package.String(), maxShort), len(ask.Files), maxFiles)
 	}
 	for _, s := range []*string{&ask.Upstream, &ask.Run, &ask.Sandbox, &ask.Policy, &ask.User, &ask.Token, &ask.OwnerKey, &ask.Rule} {
-		*s = valid(*s, maxShort)
+		*s = boundText(*s, maxShort)
 	}
 	for _, s := range []*string{&ask.PolicyName, &ask.Task, &ask.Because, &ask.Reason} {
-		*s = valid(*s, maxLong)
+		*s = boundText(*s, maxLong)
 	}
 	ask.Notes = clipList(ask.Notes, maxNotes, maxLong)
 	ask.WantedBy = clipList(ask.WantedBy, maxPlaces, maxShort)
@@ -63,7 +63,7 @@ func clean(ask Ask) (Ask, error) {
 // checkShown refuses to ask about what a person would not be shown whole.
 func checkShown(ask Ask) error {
 	if n := encodedSize(ask.Evidence); n > roomFor(ask.Evidence) {
-		return fault.New(fault.ErrForbidden, "%s can't be shown whole, so nobody is asked: what is known of it takes %d bytes", valid(ask.matter().String(), maxShort), n)
+		return fault.New(fault.ErrForbidden, "%s can't be shown whole, so nobody is asked: what is known of it takes %d bytes", boundText(ask.matter().String(), maxShort), n)
 	}
 	return nil
 }
@@ -71,14 +71,14 @@ func checkShown(ask Ask) error {
 // checkSubject refuses an ask for what is neither a release, nor a host, nor a call.
 func checkSubject(ask Ask) error {
 	switch {
-	case ask.Call.named():
+	case ask.Call.isNamed():
 		return checkCall(ask)
-	case ask.Host.named():
+	case ask.Host.isNamed():
 		return checkHost(ask)
 	}
 	ref, err := pkgref.New(ask.Package.Ecosystem, ask.Package.Name, ask.Package.Version)
 	if err == nil && (ref != ask.Package || ref.Version == "") {
-		err = fault.Invalid("%q is not a release in canonical form, so nobody can be asked about it", valid(ask.Package.String(), maxShort))
+		err = fault.Invalid("%q is not a release in canonical form, so nobody can be asked about it", boundText(ask.Package.String(), maxShort))
 	}
 	return err
 }
@@ -89,18 +89,18 @@ func cleanFiles(files []File) ([]File, error) {
 	for _, f := range files {
 		switch {
 		case f.Name == "" || len(f.Name) > maxShort || seen[f.Name]:
-			return nil, fault.Invalid("%q is not a file name, or is listed twice", valid(f.Name, maxShort))
+			return nil, fault.Invalid("%q is not a file name, or is listed twice", boundText(f.Name, maxShort))
 		case len(f.Digests) > maxDigests:
-			return nil, fault.Invalid("the file %s has more than %d digests", valid(f.Name, maxShort), maxDigests)
+			return nil, fault.Invalid("the file %s has more than %d digests", boundText(f.Name, maxShort), maxDigests)
 		}
 		seen[f.Name] = true
 		for _, d := range f.Digests {
 			algorithm, sum, ok := strings.Cut(d, ":")
 			if !ok || algorithm == "" || sum == "" || len(d) > maxDigest || strings.ContainsAny(d, " \t\r\n") || !utf8.ValidString(d) {
-				return nil, fault.Invalid("%q is not a digest of the file %s", valid(d, maxShort), valid(f.Name, maxShort))
+				return nil, fault.Invalid("%q is not a digest of the file %s", boundText(d, maxShort), boundText(f.Name, maxShort))
 			}
 		}
-		f.Name, f.Kind, f.Published = valid(f.Name, maxShort), valid(f.Kind, maxShort), plain(f.Published)
+		f.Name, f.Kind, f.Published = boundText(f.Name, maxShort), boundText(f.Kind, maxShort), plainTime(f.Published)
 		cleaned = append(cleaned, f)
 	}
 	return cleaned, nil
@@ -110,9 +110,9 @@ func cleanFiles(files []File) ([]File, error) {
 // the least depends, and never what is decided about.
 func cleanEvidence(e evidence.Evidence) evidence.Evidence {
 	e = e.Apart()
-	e.Published, e.FirstSeen = plain(e.Published), plain(e.FirstSeen)
+	e.Published, e.FirstSeen = plainTime(e.Published), plainTime(e.FirstSeen)
 	for _, s := range e.Texts() {
-		*s = valid(*s, maxShort)
+		*s = boundText(*s, maxShort)
 	}
 	most := map[evidence.Order]int{evidence.Warning: maxList, evidence.Detail: maxList}
 	for {
@@ -225,9 +225,9 @@ func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, cha
 	return merged, encoded(merged) != encoded(known)
 }
 
-// lacks tells that some list is shorter than it was: there is no room for more.
+// lacksEvidence tells that some list is shorter than it was: there is no room for more.
 // What is known only ever grows, or asks in turn would change it for ever.
-func lacks(e, was evidence.Evidence) bool {
+func lacksEvidence(e, was evidence.Evidence) bool {
 	before := was.Lists()
 	for i, l := range e.Lists() {
 		if len(*l.Values) < len(*before[i].Values) {
@@ -249,9 +249,9 @@ func encodedSize(v any) int {
 	return len(outer)
 }
 
-// valid bounds text to about so many bytes of valid UTF-8. Others wrote it and a person decides
+// boundText bounds text to about so many bytes of valid UTF-8. Others wrote it and a person decides
 // by it, so what is cut says how much, and has a digest of the whole.
-func valid(s string, most int) string { return excerpt.Sealed(s, most) }
+func boundText(s string, most int) string { return excerpt.Sealed(s, most) }
 
 func clipList(list []string, most, length int) []string {
 	if len(list) == 0 || most == 0 {
@@ -259,10 +259,10 @@ func clipList(list []string, most, length int) []string {
 	}
 	clipped := make([]string, 0, min(len(list), most))
 	for _, s := range list[:min(len(list), most)] {
-		clipped = append(clipped, valid(s, length))
+		clipped = append(clipped, boundText(s, length))
 	}
 	return clipped
 }
 
-// plain is a time as the log gives it back.
-func plain(t time.Time) time.Time { return t.UTC().Round(0) }
+// plainTime is a time as the log gives it back.
+func plainTime(t time.Time) time.Time { return t.UTC().Round(0) }

@@ -16,7 +16,7 @@ const lookBack = 100
 // compare adds to the evidence what differs from the last release of the project
 // that a person approved here.
 func (q *Queue) compare(ctx context.Context, ask Ask, files []File, e evidence.Evidence) (evidence.Evidence, error) {
-	switch ask.matter().kind() {
+	switch ask.matter().kindOf() {
 	case KindHost, KindPush:
 		return q.compareHost(ctx, ask.Host, e)
 	case KindCall:
@@ -69,10 +69,10 @@ func differing(last Entry, now evidence.Evidence) []string {
 	var changes []string
 	was := last.Evidence
 	if len(was.Requires) > 0 && len(now.Requires) > 0 {
-		for _, name := range gone(now.Requires, was.Requires) {
+		for _, name := range goneNames(now.Requires, was.Requires) {
 			changes = append(changes, "requires "+name+", which it did not before")
 		}
-		for _, name := range gone(was.Requires, now.Requires) {
+		for _, name := range goneNames(was.Requires, now.Requires) {
 			changes = append(changes, "requires "+name+" no more")
 		}
 	}
@@ -127,8 +127,8 @@ func withoutPlace(line string) string {
 	return does
 }
 
-// gone are the names required in a and not in b.
-func gone(a, b []string) []string {
+// goneNames are the names required in a and not in b.
+func goneNames(a, b []string) []string {
 	var names []string
 	for _, r := range a {
 		name := requiredName(r)

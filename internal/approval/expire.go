@@ -22,8 +22,8 @@ func expired(e Entry, r Request) change {
 	return change{tree: tree, event: EventExpired, id: e.ID, matter: e.matter(), ended: r.Ended}
 }
 
-// run records what the clock ends, as soon as it does.
-func (q *Queue) run(ctx context.Context) {
+// runClock records what the clock ends, as soon as it does.
+func (q *Queue) runClock(ctx context.Context) {
 	settle := time.NewTicker(settleEvery)
 	defer settle.Stop()
 	for {
@@ -38,7 +38,7 @@ func (q *Queue) run(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-settle.C:
-			if err := q.settle(ctx); err != nil && ctx.Err() == nil {
+			if err := q.settlePosition(ctx); err != nil && ctx.Err() == nil {
 				q.cfg.Logger.WarnContext(ctx, "the approval queue could not follow the log", "err", err)
 			}
 		case <-q.wake:

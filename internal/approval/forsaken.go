@@ -12,8 +12,8 @@ import (
 // request whose runs have all ended, and that no person has looked at, ends some time
 // after them (Config.AfterRun), and at once where its room is needed.
 func (q *Queue) FollowRuns(living func() map[string]bool) {
-	q.board.follow(living)
-	q.look()
+	q.board.followRuns(living)
+	q.lookForExpired()
 }
 
 // looks is how many times in the time after a run its end is looked for.
@@ -55,14 +55,14 @@ func (q *Queue) Look(ctx context.Context, who, id string) (Request, error) {
 	if err != nil || r.State != Pending || r.Seen != nil {
 		return r, err
 	}
-	if err := q.see(ctx, who, r.ID); err != nil {
+	if err := q.markSeen(ctx, who, r.ID); err != nil {
 		q.cfg.Logger.WarnContext(ctx, "that a request was looked at is not on record, so it may end with its run", "request", r.ID, "err", err)
 		return r, nil
 	}
 	return q.Get(ctx, id)
 }
 
-func (q *Queue) see(ctx context.Context, who, id string) error {
+func (q *Queue) markSeen(ctx context.Context, who, id string) error {
 	q.write.Lock()
 	defer q.write.Unlock()
 	if err := q.ready(ctx); err != nil {
@@ -75,5 +75,5 @@ func (q *Queue) see(ctx context.Context, who, id string) error {
 	if err != nil || e.Seen != nil || e.asOf(q.now()).State != Pending {
 		return err
 	}
-	return q.commit(ctx, change{event: eventSeen, id: e.ID, matter: e.matter(), by: valid(who, maxShort)})
+	return q.commit(ctx, change{event: eventSeen, id: e.ID, matter: e.matter(), by: boundText(who, maxShort)})
 }

@@ -42,8 +42,8 @@ func newGrantCache(store Store) *grantCache {
 	return &grantCache{store: store, known: map[grantKey][]grant{}}
 }
 
-// forget drops what entries may have changed.
-func (c *grantCache) forget(entries []Entry) {
+// forgetEntries drops what entries may have changed.
+func (c *grantCache) forgetEntries(entries []Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range entries {

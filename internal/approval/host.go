@@ -28,31 +28,31 @@ func (a Ask) matter() matter { return matter{a.Package, a.Upstream, a.Host, a.Ca
 
 func (e Entry) matter() matter { return matter{e.Package, e.Upstream, e.Host, e.Call} }
 
-// key is what there is one pending request of.
-func (m matter) key() matter {
+// matterKey is what there is one pending request of.
+func (m matter) matterKey() matter {
 	m.call.Arguments = "" // the digest tells them
 	return m
 }
 
-func (m matter) kind() Kind {
+func (m matter) kindOf() Kind {
 	switch {
 	case m.host.pushes():
 		return KindPush
-	case m.host.named():
+	case m.host.isNamed():
 		return KindHost
-	case m.call.named():
+	case m.call.isNamed():
 		return KindCall
 	}
 	return ""
 }
 
 // ofRelease tells that it has files, by whose digests answers are bound.
-func (m matter) ofRelease() bool { return m.kind() == "" }
+func (m matter) ofRelease() bool { return m.kindOf() == "" }
 
 // project is under what a store finds requests about it: a package without the version, a
 // host, a tool.
 func (m matter) project() pkgref.Ref {
-	switch m.kind() {
+	switch m.kindOf() {
 	case KindHost, KindPush:
 		return m.host.Project()
 	case KindCall:
@@ -63,7 +63,7 @@ func (m matter) project() pkgref.Ref {
 
 // String is what it is, for people. Others wrote it.
 func (m matter) String() string {
-	switch m.kind() {
+	switch m.kindOf() {
 	case KindPush:
 		return "push to " + m.host.Named()
 	case KindHost:
@@ -122,8 +122,8 @@ func (h Host) Project() pkgref.Ref {
 // pushes tells that it is a push.
 func (h Host) pushes() bool { return h.Repository != "" || h.Push != "" }
 
-// named tells whether there is one.
-func (h Host) named() bool { return h != Host{} }
+// isNamed tells whether there is one.
+func (h Host) isNamed() bool { return h != Host{} }
 
 // Project is under what a store finds the request: its package without the version, its
 // host's, or its tool's.
@@ -155,17 +155,17 @@ func checkHost(ask Ask) error {
 	switch {
 	case ask.Package != (pkgref.Ref{}) || ask.Upstream != "" || len(ask.Files) > 0:
 		return fault.Invalid("a host and a package are asked for apart")
-	case ask.Host.Name == "" || len(ask.Host.Name) > maxHostName || !shows(ask.Host.Name) || ask.Host.Port < 1 || ask.Host.Port > 65535:
-		return fault.Invalid("%q is no host that a person can be asked about", valid(ask.Host.String(), maxShort))
-	case ask.Host.pushes() && (ask.Host.Repository == "" || len(ask.Host.Repository) > maxRepository || !shows(ask.Host.Repository) || !digestIs(ask.Host.Push)):
-		return fault.Invalid("a push to %q is none that a person can be asked about", valid(ask.Host.String(), maxShort))
+	case ask.Host.Name == "" || len(ask.Host.Name) > maxHostName || !showsPlainly(ask.Host.Name) || ask.Host.Port < 1 || ask.Host.Port > 65535:
+		return fault.Invalid("%q is no host that a person can be asked about", boundText(ask.Host.String(), maxShort))
+	case ask.Host.pushes() && (ask.Host.Repository == "" || len(ask.Host.Repository) > maxRepository || !showsPlainly(ask.Host.Repository) || !digestIs(ask.Host.Push)):
+		return fault.Invalid("a push to %q is none that a person can be asked about", boundText(ask.Host.String(), maxShort))
 	}
 	return nil
 }
 
-// shows tells whether a name is what it looks like: hosts and repositories have names of ASCII,
+// showsPlainly tells whether a name is what it looks like: hosts and repositories have names of ASCII,
 // in which nothing hides, turns the text around or looks like another letter.
-func shows(name string) bool {
+func showsPlainly(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 

@@ -5,9 +5,9 @@ import "slices"
 // mask takes secrets out of a text.
 type mask func(text string) string
 
-// of is an ask whose free text has no secrets: what agents, publishers and those who
+// maskAsk is an ask whose free text has no secrets: what agents, publishers and those who
 // start runs wrote. What names the matter stays as it is: a person decides about just that.
-func (m mask) of(ask Ask) Ask {
+func (m mask) maskAsk(ask Ask) Ask {
 	ask.Evidence = ask.Evidence.Apart()
 	for _, text := range append(ask.Evidence.Texts(), &ask.Task, &ask.Because, &ask.Reason, &ask.PolicyName) {
 		*text = m(*text)
@@ -32,7 +32,7 @@ func (m mask) ofTree(tree TreeAsk) TreeAsk {
 		tree.Notes[i] = m(note)
 	}
 	for i := range tree.Members {
-		tree.Members[i].Ask = m.of(tree.Members[i].Ask)
+		tree.Members[i].Ask = m.maskAsk(tree.Members[i].Ask)
 	}
 	return tree
 }

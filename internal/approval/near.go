@@ -9,7 +9,7 @@ import (
 // nearNames finds, for the pending ones of some requests, names in their group
 // that are almost the same: one of two may be there to be mistaken for the
 // other.
-func (d reader) nearNames(ctx context.Context, entries []Entry) (map[string][]string, error) {
+func (d requestReader) nearNames(ctx context.Context, entries []Entry) (map[string][]string, error) {
 	groups := map[string][]Entry{}
 	for _, e := range entries {
 		if e.State != Pending || e.Group == "" || groups[e.Group] != nil {
@@ -53,9 +53,9 @@ func (r Request) bareName() string {
 	switch {
 	case r.Host.pushes():
 		return r.Host.String()
-	case r.Host.named():
+	case r.Host.isNamed():
 		return r.Host.Name
-	case r.Call.named():
+	case r.Call.isNamed():
 		return ""
 	}
 	return r.Package.Name

@@ -15,13 +15,13 @@ func (a Asker) Owner() string {
 	case a.User != "" && a.OwnerKey == "":
 		return "user " + a.User
 	case a.OwnerKey != "":
-		return a.keyed()
+		return a.keyedOwner()
 	}
 	return a.itself()
 }
 
-// keyed is the owner of a token's run of which nobody knows whose it is.
-func (a Asker) keyed() string { return "owner " + a.OwnerKey }
+// keyedOwner is the owner of a token's run of which nobody knows whose it is.
+func (a Asker) keyedOwner() string { return "owner " + a.OwnerKey }
 
 // itself is the owner of a run of which nobody knows whose it is.
 func (a Asker) itself() string { return "run " + a.Run }
@@ -33,7 +33,7 @@ func (a Asker) isOwner(owner string) bool {
 	case owner == a.Owner():
 		return true
 	case a.OwnerKey != "":
-		return owner == a.keyed()
+		return owner == a.keyedOwner()
 	}
 	return a.Token == "" && owner == a.itself()
 }

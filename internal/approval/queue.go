@@ -62,7 +62,7 @@ type Queue struct {
 	orphans []change // recorded, of a batch that was cut short
 
 	board  *board
-	reader reader
+	reader requestReader
 	grants *grantCache
 	wake   chan struct{} // capacity 1: the next expiry may be another
 
@@ -83,20 +83,20 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		cfg: cfg.withDefaults(), done: make(chan struct{}),
 		board: newBoard(), grants: newGrantCache(cfg.Store), changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	q.reader = reader{store: cfg.Store, board: q.board, now: q.now, group: q.cfg.Limits.Pending}
+	q.reader = requestReader{store: cfg.Store, board: q.board, now: q.now, group: q.cfg.Limits.Pending}
 	q.write.Lock()
 	defer q.write.Unlock()
 	if err := q.reconcile(ctx); err != nil {
 		return nil, err
 	}
-	if err := q.load(ctx); err != nil {
+	if err := q.loadPending(ctx); err != nil {
 		return nil, err
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	q.stop = stop
 	errand.Go(func() {
 		defer close(q.done)
-		errand.Stay(background, func() { q.run(background) })
+		errand.Stay(background, func() { q.runClock(background) })
 	})
 	return q, nil
 }
@@ -108,13 +108,13 @@ func (q *Queue) Close() {
 	<-q.done
 }
 
-// load fills what is kept in memory: pending requests are few.
-func (q *Queue) load(ctx context.Context) error {
+// loadPending fills what is kept in memory: pending requests are few.
+func (q *Queue) loadPending(ctx context.Context) error {
 	entries, err := q.cfg.Store.List(ctx, Filter{States: []State{Pending}})
 	if err != nil {
 		return err
 	}
-	q.board.take(entries)
+	q.board.takeEntries(entries)
 	return nil
 }
 
@@ -132,11 +132,11 @@ func (q *Queue) commit(ctx context.Context, changes ...change) error {
 	if len(changes) > 1 {
 		id := newID("")
 		for i := range changes {
-			changes[i].batch = batch{id: id, n: i + 1, of: len(changes)}
+			changes[i].batch = changeBatch{id: id, n: i + 1, of: len(changes)}
 		}
 	}
 	for i := range changes {
-		r, err := changes[i].record()
+		r, err := changes[i].makeRecord()
 		if err == nil {
 			r, err = q.cfg.Log.Append(ctx, r)
 		}
@@ -144,9 +144,9 @@ func (q *Queue) commit(ctx context.Context, changes ...change) error {
 			q.orphans = append(q.orphans, changes[:i]...)
 			return unrecorded(err)
 		}
-		changes[i].seq, changes[i].at = r.Seq, plain(r.Time)
+		changes[i].seq, changes[i].at = r.Seq, plainTime(r.Time)
 	}
-	if err := q.take(ctx, changes); err != nil {
+	if err := q.takeChanges(ctx, changes); err != nil {
 		q.behind = append(q.behind, changes...)
 		q.setLagging(true)
 		return fault.Wrap(fault.ErrUnavailable, err, "the change is on record, and takes effect once the approval queue's store can be written again")
@@ -158,8 +158,8 @@ func unrecorded(err error) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "the change can't be recorded, so nothing was changed")
 }
 
-// take applies recorded changes to the store, and then to memory.
-func (q *Queue) take(ctx context.Context, changes []change) error {
+// takeChanges applies recorded changes to the store, and then to memory.
+func (q *Queue) takeChanges(ctx context.Context, changes []change) error {
 	b := Batch{}
 	at := map[string]int{} // in b.Entries
 	for _, c := range changes {
@@ -173,8 +173,8 @@ func (q *Queue) take(ctx context.Context, changes []change) error {
 			at[c.id] = i
 			b.Entries = append(b.Entries, e)
 		}
-		b.Entries[i] = apply(b.Entries[i], c)
-		if c.event != eventSeen && !c.quiet(b.Entries[i]) {
+		b.Entries[i] = applyChange(b.Entries[i], c)
+		if c.event != eventSeen && !c.isQuiet(b.Entries[i]) {
 			b.Events = append(b.Events, Event{Number: c.seq + 1, At: c.at, Name: c.event, ID: c.id})
 		}
 		b.Position = Position{Seq: c.seq, At: c.at}
@@ -182,25 +182,25 @@ func (q *Queue) take(ctx context.Context, changes []change) error {
 	if err := q.cfg.Store.Apply(ctx, b); err != nil {
 		return err
 	}
-	q.tell(b)
+	q.tellWaiters(b)
 	return nil
 }
 
-// tell takes what the store took into memory and wakes who waits for it: an answer is
+// tellWaiters takes what the store took into memory and wakes who waits for it: an answer is
 // among the grants before who waited hears of it.
-func (q *Queue) tell(b Batch) {
-	q.grants.forget(b.Entries)
-	q.board.take(b.Entries)
+func (q *Queue) tellWaiters(b Batch) {
+	q.grants.forgetEntries(b.Entries)
+	q.board.takeEntries(b.Entries)
 	q.mu.Lock()
 	q.last = b.Position.Seq + 1
 	close(q.changed)
 	q.changed = make(chan struct{})
 	q.mu.Unlock()
-	q.look()
+	q.lookForExpired()
 }
 
-// look has what is over recorded.
-func (q *Queue) look() {
+// lookForExpired has what is over recorded.
+func (q *Queue) lookForExpired() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -234,7 +234,7 @@ func undone(c change) audit.Record {
 		Kind: audit.KindApproval, Outcome: audit.Failed, Approval: c.id,
 		Ecosystem: string(c.pkg.Ecosystem), Package: c.pkg.Name, InstalledVersion: c.pkg.Version,
 		Reason: "A record of this request did not take effect: the others that belong to it could not be written.",
-		Detail: c.into(map[string]string{detailEvent: eventUndone, detailBatch: c.batch.id}),
+		Detail: c.putDetails(map[string]string{detailEvent: eventUndone, detailBatch: c.batch.id}),
 	}
 }
 
@@ -254,7 +254,7 @@ func (q *Queue) catchUp(ctx context.Context) error {
 			err = q.reload(ctx, q.behind[:len(q.behind)-len(todo)])
 		}
 		if err == nil && len(todo) > 0 {
-			err = q.take(context.WithoutCancel(ctx), todo)
+			err = q.takeChanges(context.WithoutCancel(ctx), todo)
 		}
 	}
 	if err != nil {
@@ -277,13 +277,13 @@ func (q *Queue) reload(ctx context.Context, changes []change) error {
 		b.Entries = append(b.Entries, e)
 		b.Position = Position{Seq: c.seq, At: c.at}
 	}
-	q.tell(b)
+	q.tellWaiters(b)
 	return nil
 }
 
-// current is called by whatever only reads: with a store that is behind the log
+// checkCurrent is called by whatever only reads: with a store that is behind the log
 // there is no answer.
-func (q *Queue) current(ctx context.Context) error {
+func (q *Queue) checkCurrent(ctx context.Context) error {
 	q.mu.Lock()
 	lagging := q.lagging
 	q.mu.Unlock()
@@ -303,16 +303,16 @@ func (q *Queue) now() time.Time {
 	defer q.mu.Unlock()
 	if q.jumped != r.Jumped() {
 		q.jumped = r.Jumped()
-		q.look()
+		q.lookForExpired()
 	}
-	return plain(r.Latest())
+	return plainTime(r.Latest())
 }
 
-// until is when what begins now and lasts for some time ends: it lasts no longer than
+// expiryTime is when what begins now and lasts for some time ends: it lasts no longer than
 // that, whichever time is right. now is what q.now said.
-func (q *Queue) until(now time.Time, lasts time.Duration) (time.Time, error) {
+func (q *Queue) expiryTime(now time.Time, lasts time.Duration) (time.Time, error) {
 	r := q.cfg.Clock.Read()
-	ends := plain(r.Earliest()).Add(lasts)
+	ends := plainTime(r.Earliest()).Add(lasts)
 	if !ends.After(now) {
 		return ends, fault.New(fault.ErrConflict, "an answer that lasts %s would have ended already: %s; answer for longer or for ever, or say which time is right (cofferdam clock)", lasts, r.Why())
 	}
@@ -323,7 +323,7 @@ func (q *Queue) until(now time.Time, lasts time.Duration) (time.Time, error) {
 // owner (Token, or User) and its policy. The generation is a digest of them: two equal ones
 // mean the same answers.
 func (q *Queue) Grants(ctx context.Context, project pkgref.Ref, who Asker) ([]policy.Approval, string, error) {
-	if err := q.current(ctx); err != nil {
+	if err := q.checkCurrent(ctx); err != nil {
 		return nil, "", err
 	}
 	answers, err := q.grants.answers(ctx, pkgref.Ref{Ecosystem: project.Ecosystem, Name: project.Name}, who)

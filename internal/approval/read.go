@@ -13,10 +13,10 @@ import (
 // fault.ErrNotFound if there is none. A tree comes with
 // the requests of its members.
 func (q *Queue) Get(ctx context.Context, id string) (Request, error) {
-	if err := q.current(ctx); err != nil {
+	if err := q.checkCurrent(ctx); err != nil {
 		return Request{}, err
 	}
-	return q.reader.whole(ctx, bareID(id))
+	return q.reader.wholeRequest(ctx, bareID(id))
 }
 
 // MaxPage is how many requests one List returns at most.
@@ -26,7 +26,7 @@ const MaxPage = 500
 // filter's limit; next is the Filter.Before of the page after it, 0 if there is
 // none. Pending requests are told of near names in their group.
 func (q *Queue) List(ctx context.Context, f Filter) (page []Request, next uint64, err error) {
-	if err := q.current(ctx); err != nil {
+	if err := q.checkCurrent(ctx); err != nil {
 		return nil, 0, err
 	}
 	if f.Limit <= 0 || f.Limit > MaxPage {
@@ -77,10 +77,10 @@ func reaching(wanted []State) []State {
 func (q *Queue) Await(ctx context.Context, id string) (Request, error) {
 	for {
 		settled := q.board.settled(bareID(id)) // before the look, so that no change is missed
-		if err := q.current(ctx); err != nil {
+		if err := q.checkCurrent(ctx); err != nil {
 			return Request{}, err
 		}
-		r, err := q.reader.get(ctx, bareID(id))
+		r, err := q.reader.getRequest(ctx, bareID(id))
 		if err != nil {
 			return Request{}, err
 		}
@@ -143,7 +143,7 @@ func (q *Queue) Watch(ctx context.Context, after uint64) iter.Seq2[Event, error]
 }
 
 func (q *Queue) events(ctx context.Context, after uint64) ([]Event, error) {
-	if err := q.current(ctx); err != nil {
+	if err := q.checkCurrent(ctx); err != nil {
 		return nil, err
 	}
 	events, err := q.cfg.Store.Events(ctx, after, eventsAtOnce)
@@ -151,7 +151,7 @@ func (q *Queue) events(ctx context.Context, after uint64) ([]Event, error) {
 		return nil, err
 	}
 	for i := range events {
-		if events[i].Request, err = q.reader.get(ctx, events[i].ID); err != nil {
+		if events[i].Request, err = q.reader.getRequest(ctx, events[i].ID); err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "event %d is about a request that is not there", events[i].Number)
 		}
 	}
@@ -161,6 +161,6 @@ func (q *Queue) events(ctx context.Context, after uint64) ([]Event, error) {
 // Waiting is how many requests nobody has answered, a tree with all of its releases being
 // one. It asks nothing of the store, so one whose time has just run out may still be counted.
 func (q *Queue) Waiting() int {
-	requests, _ := q.board.count(Ask{})
+	requests, _ := q.board.countWaiting(Ask{})
 	return requests.all
 }

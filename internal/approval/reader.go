@@ -9,20 +9,22 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// reader tells requests as they are now: what the store has of them, what the clock has
+// requestReader tells requests as they are now: what the store has of them, what the clock has
 // ended since, and in which tree they wait.
-type reader struct {
+type requestReader struct {
 	store Store
 	board *board
 	now   func() time.Time
 	group int // of how many requests of a group names are compared
 }
 
-// get is a request as nobody in particular sees it, without what it is told with.
-func (d reader) get(ctx context.Context, id string) (Request, error) { return d.getFor(ctx, id, "") }
+// getRequest is a request as nobody in particular sees it, without what it is told with.
+func (d requestReader) getRequest(ctx context.Context, id string) (Request, error) {
+	return d.getFor(ctx, id, "")
+}
 
 // getFor is a request as the run sees it that asks.
-func (d reader) getFor(ctx context.Context, id, run string) (Request, error) {
+func (d requestReader) getFor(ctx context.Context, id, run string) (Request, error) {
 	e, err := d.store.Get(ctx, id)
 	if err != nil {
 		return Request{}, err
@@ -31,8 +33,8 @@ func (d reader) getFor(ctx context.Context, id, run string) (Request, error) {
 	return r, err
 }
 
-// whole is a request with near names, and of a tree with the requests of its members.
-func (d reader) whole(ctx context.Context, id string) (Request, error) {
+// wholeRequest is a request with near names, and of a tree with the requests of its members.
+func (d requestReader) wholeRequest(ctx context.Context, id string) (Request, error) {
 	e, err := d.store.Get(ctx, id)
 	if err != nil {
 		return Request{}, err
@@ -47,11 +49,11 @@ func (d reader) whole(ctx context.Context, id string) (Request, error) {
 }
 
 // placed says which tree a pending request is in: of a run's own, if it has one.
-func (d reader) placed(r Request, run string) Request {
+func (d requestReader) placed(r Request, run string) Request {
 	if r.State != Pending || r.IsTree() {
 		return r
 	}
-	if tree := d.board.tree(r.ID, run); tree != "" {
+	if tree := d.board.oldestTree(r.ID, run); tree != "" {
 		r.Tree = tree
 	}
 	return r
@@ -66,7 +68,7 @@ func (r Request) runsEnded(lives func(run string) bool) bool {
 const maxMembersSize = 4 << 20
 
 // withMembers tells a tree's members as they are now. It changes nothing that r shares.
-func (d reader) withMembers(ctx context.Context, r Request, near map[string][]string) (Request, error) {
+func (d requestReader) withMembers(ctx context.Context, r Request, near map[string][]string) (Request, error) {
 	r, members, err := d.revised(ctx, r)
 	if err != nil {
 		return Request{}, err
@@ -89,7 +91,7 @@ func (d reader) withMembers(ctx context.Context, r Request, near map[string][]st
 // revised is a request with the revision that an answer names; of a tree it counts its
 // members, which come with it (the zero Entry is one that was erased) and whose states it
 // tells. It changes nothing that r shares.
-func (d reader) revised(ctx context.Context, r Request) (Request, []Entry, error) {
+func (d requestReader) revised(ctx context.Context, r Request) (Request, []Entry, error) {
 	r.Members = slices.Clone(r.Members)
 	members := make([]Entry, len(r.Members))
 	for i, m := range r.Members {

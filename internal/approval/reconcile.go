@@ -22,18 +22,18 @@ func (q *Queue) reconcile(ctx context.Context) error {
 			return err
 		}
 		if from > 0 && erases(rec) {
-			return renew(ctx, q)
+			return renewQueue(ctx, q)
 		}
-		changes, err := r.next(rec)
+		changes, err := r.nextChanges(rec)
 		if err != nil {
 			return err
 		}
 		if len(changes) > 0 {
-			if err := q.take(ctx, changes); err != nil {
+			if err := q.takeChanges(ctx, changes); err != nil {
 				return err
 			}
 		}
-		position = Position{Seq: rec.Seq, At: plain(rec.Time)}
+		position = Position{Seq: rec.Seq, At: plainTime(rec.Time)}
 	}
 	r.abandon()
 	q.orphans = append(q.orphans, r.orphans...)
@@ -76,11 +76,11 @@ type replay struct {
 	orphans []change // of batches that were cut short, and nothing says so yet
 }
 
-// next gives what takes effect with a record.
-func (r *replay) next(rec audit.Record) ([]change, error) {
+// nextChanges gives what takes effect with a record.
+func (r *replay) nextChanges(rec audit.Record) ([]change, error) {
 	if rec.Kind == audit.KindApproval && rec.Detail[detailEvent] == eventUndone {
 		r.abandon()
-		r.forget(rec)
+		r.forgetOrphan(rec)
 		return nil, nil
 	}
 	c, ok, err := fromRecord(rec)
@@ -112,17 +112,17 @@ func (r *replay) abandon() {
 	r.open = nil
 }
 
-// forget takes an orphan off the list that the log tells of already.
-func (r *replay) forget(rec audit.Record) {
+// forgetOrphan takes an orphan off the list that the log tells of already.
+func (r *replay) forgetOrphan(rec audit.Record) {
 	i := slices.IndexFunc(r.orphans, func(c change) bool { return c.batch.id == rec.Detail[detailBatch] && c.id == rec.Approval })
 	if i >= 0 {
 		r.orphans = slices.Delete(r.orphans, i, i+1)
 	}
 }
 
-// settle moves the store's position past records that do not concern it, so that
+// settlePosition moves the store's position past records that do not concern it, so that
 // the next Open has little to read. It holds nothing up while it reads.
-func (q *Queue) settle(ctx context.Context) error {
+func (q *Queue) settlePosition(ctx context.Context) error {
 	pos, err := q.cfg.Store.Position(ctx)
 	if err != nil || pos.At.IsZero() {
 		return err
@@ -135,7 +135,7 @@ func (q *Queue) settle(ctx context.Context) error {
 		if erases(rec) {
 			break // past it is the store only once it is made anew
 		}
-		end = Position{Seq: rec.Seq, At: plain(rec.Time)}
+		end = Position{Seq: rec.Seq, At: plainTime(rec.Time)}
 	}
 	q.write.Lock()
 	defer q.write.Unlock()

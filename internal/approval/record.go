@@ -69,8 +69,8 @@ func (c change) outcome() audit.Outcome {
 	return audit.Pending
 }
 
-// record is the change as the log has it; fromRecord reads it back.
-func (c change) record() (audit.Record, error) {
+// makeRecord is the change as the log has it; fromRecord reads it back.
+func (c change) makeRecord() (audit.Record, error) {
 	r := audit.Record{
 		Kind: audit.KindApproval, Outcome: c.outcome(), Approval: c.id,
 		Ecosystem: string(c.pkg.Ecosystem), Package: c.pkg.Name, InstalledVersion: c.pkg.Version, SourceURL: c.upstream,
@@ -102,23 +102,23 @@ func (c change) record() (audit.Record, error) {
 	if c.batch.of > 1 {
 		r.Detail[detailBatch] = fmt.Sprintf("%s %d/%d", c.batch.id, c.batch.n, c.batch.of)
 	}
-	c.into(r.Detail)
+	c.putDetails(r.Detail)
 	if c.event == EventAsked && c.call.Arguments != "" {
 		r.Detail[detailArguments] = c.call.Arguments
 	}
 	return r, c.recordData(&r)
 }
 
-// into puts what is no release into a record's detail, under the keys that records of the
+// putDetails puts what is no release into a record's detail, under the keys that records of the
 // network and of tools have.
-func (m matter) into(detail map[string]string) map[string]string {
-	if m.host.named() {
+func (m matter) putDetails(detail map[string]string) map[string]string {
+	if m.host.isNamed() {
 		detail[detailHost], detail[detailPort] = m.host.Name, strconv.Itoa(m.host.Port)
 	}
 	if m.host.pushes() {
 		detail[detailRepository], detail[detailPush] = m.host.Repository, m.host.Push
 	}
-	if m.call.named() {
+	if m.call.isNamed() {
 		detail[detailTool], detail[detailDigest] = m.call.Tool, strings.TrimPrefix(m.call.Digest, sha256Prefix)
 		for key, value := range map[string]string{detailSource: m.call.Source, detailDefinition: m.call.Definition} {
 			if value != "" {
@@ -249,13 +249,13 @@ func (c *change) readData(detail map[string]string) error {
 	return nil
 }
 
-func readBatch(text string) (batch, error) {
+func readBatch(text string) (changeBatch, error) {
 	id, place, ok := strings.Cut(text, " ")
 	n, of, slash := strings.Cut(place, "/")
 	number, err := strconv.Atoi(n)
 	total, err2 := strconv.Atoi(of)
 	if !ok || !slash || err != nil || err2 != nil || number < 1 || number > total {
-		return batch{}, fmt.Errorf("%s: %q is not ID N/OF", detailBatch, text)
+		return changeBatch{}, fmt.Errorf("%s: %q is not ID N/OF", detailBatch, text)
 	}
-	return batch{id: id, n: number, of: total}, nil
+	return changeBatch{id: id, n: number, of: total}, nil
 }

@@ -11,11 +11,11 @@ func (q *Queue) Renew(ctx context.Context) error {
 	if err := q.ready(ctx); err != nil {
 		return err
 	}
-	return renew(ctx, q)
+	return renewQueue(ctx, q)
 }
 
-// renew is Queue.Renew; the caller holds q.write.
-func renew(ctx context.Context, q *Queue) error {
+// renewQueue is Queue.Renew; the caller holds q.write.
+func renewQueue(ctx context.Context, q *Queue) error {
 	if err := q.cfg.Store.Reset(ctx); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func ParseAnswerID(text string) (id string, revision uint64, err error) {
 	}
 	revision, err = strconv.ParseUint(number, 10, 64)
 	if err != nil || revision == 0 || id == "" {
-		return "", 0, fault.Invalid("%q names no revision of a request: it is ID@REVISION, such as ap-k3m7qx@2", valid(text, maxShort))
+		return "", 0, fault.Invalid("%q names no revision of a request: it is ID@REVISION, such as ap-k3m7qx@2", boundText(text, maxShort))
 	}
 	return id, revision, nil
 }
@@ -52,9 +52,9 @@ func ParseAnswerID(text string) (id string, revision uint64, err error) {
 func bareID(text string) string {
 	id, _, err := ParseAnswerID(text)
 	if err != nil {
-		return valid(text, maxShort)
+		return boundText(text, maxShort)
 	}
-	return valid(id, maxShort)
+	return boundText(id, maxShort)
 }
 
 // revised counts what is new in e since it was before; what only says the same again makes
@@ -66,7 +66,7 @@ func (e Entry) revised(before Entry, c change) Entry {
 		return e
 	}
 	e.Revision++
-	e.Revisions = append(slices.Clone(before.Revisions), Revised{Revision: e.Revision, At: c.at, Change: valid(strings.Join(what, "; "), maxLong)})
+	e.Revisions = append(slices.Clone(before.Revisions), Revised{Revision: e.Revision, At: c.at, Change: boundText(strings.Join(what, "; "), maxLong)})
 	e.Revisions = e.Revisions[max(len(e.Revisions)-maxRevised, 0):]
 	return e
 }
@@ -140,7 +140,7 @@ func (r Request) withRevisionsOf(members []Entry) Request {
 		}
 		r.Revision += max(m.Revision, 1)
 		for _, change := range m.Revisions {
-			change.Change = m.ID + " (" + valid(m.matter().String(), maxShort) + "): " + change.Change
+			change.Change = m.ID + " (" + boundText(m.matter().String(), maxShort) + "): " + change.Change
 			r.Revisions = append(r.Revisions, change)
 		}
 	}
@@ -171,7 +171,7 @@ func (r Request) changedSince(revision uint64) error {
 		what = append([]string{fmt.Sprintf("%d earlier changes", missing)}, what...)
 	}
 	return fault.New(fault.ErrConflict, "%s has changed since revision %d, on which the answer was given; it is at revision %d now: %s; look at it again (cofferdam approvals show %s) and answer on what that shows",
-		r.ID, revision, r.Revision, valid(strings.Join(what, "; "), maxLong), r.ID)
+		r.ID, revision, r.Revision, boundText(strings.Join(what, "; "), maxLong), r.ID)
 }
 
 // onRevisions refuses a verdict that does not say of each request which revision was shown,
@@ -201,7 +201,7 @@ func (q *Queue) onRevisions(ctx context.Context, who string, v Verdict, subjects
 			return err
 		}
 		if err := now.changedSince(revision); err != nil {
-			return q.refuse(ctx, who, s.ID, &s.Entry, err)
+			return q.refuseAnswer(ctx, who, s.ID, &s.Entry, err)
 		}
 	}
 	return nil
@@ -216,7 +216,7 @@ func (v Verdict) showed(s subject, subjects []subject) error {
 	for _, other := range subjects {
 		if _, named := v.Digests[other.ID]; named && other.tree == s.tree {
 			return fault.New(fault.ErrConflict, "%s is among the releases that %s would let in (%s), and not among those that were shown; look at it again (cofferdam approvals show %s) and answer on what that shows",
-				s.ID, s.tree, valid(s.Package.String(), maxShort), s.tree)
+				s.ID, s.tree, boundText(s.Package.String(), maxShort), s.tree)
 		}
 	}
 	return nil

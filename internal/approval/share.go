@@ -12,11 +12,11 @@ import (
 // apart. closing are pending requests that end with it.
 type room struct{ requests, releases, closing int }
 
-// admit finds room for a new request, or refuses it past the limits and records that
+// admitRequest finds room for a new request, or refuses it past the limits and records that
 // once for a run. Where a share or the queue is full, the oldest request that nobody
 // waits for any more yields. The caller holds q.write; closing requests make room.
-func (q *Queue) admit(ctx context.Context, ask Ask, need room, now time.Time) (yielding []change, err error) {
-	n, releases := q.board.count(ask)
+func (q *Queue) admitRequest(ctx context.Context, ask Ask, need room, now time.Time) (yielding []change, err error) {
+	n, releases := q.board.countWaiting(ask)
 	if need.requests == 0 {
 		return nil, nil
 	}
@@ -29,12 +29,12 @@ func (q *Queue) admit(ctx context.Context, ask Ask, need room, now time.Time) (y
 	case n.run >= l.PerRun:
 		return nil, q.refuseMore(ctx, ask, fault.New(fault.ErrForbidden, "the run %s has %d requests that wait for a person, and may have no more; they must be answered first", ask.Run, n.run))
 	case n.token >= l.PerToken:
-		yielding, err = q.yield(ctx, func(w waiting) bool { return w.token == ask.Token }, now)
+		yielding, err = q.yieldRequest(ctx, func(w waiting) bool { return w.token == ask.Token }, now)
 	case n.all >= l.Pending:
-		yielding, err = q.yield(ctx, func(waiting) bool { return true }, now)
+		yielding, err = q.yieldRequest(ctx, func(waiting) bool { return true }, now)
 	case n.all >= l.Pending-l.Pending/4 && n.token >= l.Sure:
 		// The last quarter is for those who have little in the queue.
-		yielding, err = q.yield(ctx, func(w waiting) bool { return w.token == ask.Token }, now)
+		yielding, err = q.yieldRequest(ctx, func(w waiting) bool { return w.token == ask.Token }, now)
 	default:
 		return nil, nil
 	}
@@ -77,8 +77,8 @@ func (q *Queue) admitReleases(n count, need room, ask Ask) error {
 	return nil
 }
 
-// yield ends the oldest forsaken request of those that are meant; nothing if there is none.
-func (q *Queue) yield(ctx context.Context, meant func(waiting) bool, now time.Time) (ends []change, err error) {
+// yieldRequest ends the oldest forsaken request of those that are meant; nothing if there is none.
+func (q *Queue) yieldRequest(ctx context.Context, meant func(waiting) bool, now time.Time) (ends []change, err error) {
 	for _, id := range q.board.idlest(meant) {
 		more, err := q.ending(ctx, id, "its run has ended, nobody had looked at it, and another request needed the room", now)
 		if err != nil {
@@ -107,17 +107,17 @@ func (q *Queue) ending(ctx context.Context, id, why string, now time.Time) ([]ch
 
 // refuseMore records once for a run that it asked for too much, and returns why.
 func (q *Queue) refuseMore(ctx context.Context, ask Ask, reason error) error {
-	if q.board.isCapped(ask.asker().holder()) {
+	if q.board.isCapped(ask.askerOf().holder()) {
 		return reason
 	}
 	_, err := q.cfg.Log.Append(ctx, audit.Record{
 		Kind: audit.KindApproval, Outcome: audit.Exceeded, Run: ask.Run, Sandbox: ask.Sandbox, Policy: ask.Policy, User: ask.User, Token: ask.Token, Task: ask.Task,
 		Ecosystem: string(ask.Package.Ecosystem), Package: ask.Package.Name, InstalledVersion: ask.Package.Version,
-		Reason: reason.Error() + ". Nothing that this run asks for beyond that is put before a person.", Detail: ask.matter().into(map[string]string{detailEvent: eventCapped}),
+		Reason: reason.Error() + ". Nothing that this run asks for beyond that is put before a person.", Detail: ask.matter().putDetails(map[string]string{detailEvent: eventCapped}),
 	})
 	if err != nil {
 		return unrecorded(err)
 	}
-	q.board.setCapped(ask.asker().holder())
+	q.board.setCapped(ask.askerOf().holder())
 	return reason
 }

@@ -74,21 +74,21 @@ func (e Entry) Ends() time.Time {
 	switch {
 	case e.State == Pending:
 		return e.Expires
-	case e.live():
+	case e.isLive():
 		return e.Answer.Expires
 	}
 	return time.Time{}
 }
 
-// live reports an answer that has not ended on record.
-func (e Entry) live() bool {
+// isLive reports an answer that has not ended on record.
+func (e Entry) isLive() bool {
 	return e.Answer != nil && (e.State == Approved || e.State == Denied)
 }
 
 // Subjects are whom a live answer holds for, as a Store finds it: run ids,
 // policy digests, or one "" for everybody.
 func (e Entry) Subjects() []string {
-	if !e.live() || e.IsTree() { // what a tree's answer admits are its members' answers
+	if !e.isLive() || e.IsTree() { // what a tree's answer admits are its members' answers
 		return nil
 	}
 	switch e.Answer.Scope {

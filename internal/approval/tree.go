@@ -69,13 +69,13 @@ func (q *Queue) AskTree(ctx context.Context, tree TreeAsk) (Request, error) {
 		return Request{}, err
 	}
 	f := &filing{Queue: q, tree: tree, now: q.now()}
-	switch err := f.weigh(ctx, asks); {
+	switch err := f.weighMembers(ctx, asks); {
 	case err != nil:
 		return Request{}, err
 	case len(f.waiting) == 0:
 		return f.last, nil
 	}
-	return f.file(ctx)
+	return f.fileTree(ctx)
 }
 
 // cleanTree checks the members and bounds them, each release once.
@@ -88,22 +88,22 @@ func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
 	}
 	var asks []TreeMember
 	seen := map[matter]bool{}
-	first, err := clean(tree.Members[0].Ask)
+	first, err := cleanAsk(tree.Members[0].Ask)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range tree.Members {
-		ask, err := clean(m.Ask)
+		ask, err := cleanAsk(m.Ask)
 		if err != nil {
 			return nil, err
 		}
-		switch key := ask.matter().key(); {
+		switch key := ask.matter().matterKey(); {
 		case !ask.matter().ofRelease():
-			return nil, fault.Invalid("a tree has releases, and %s is none", valid(ask.matter().String(), maxShort))
-		case ask.Run != first.Run || ask.Group != first.Group || ask.asker().Owner() != first.asker().Owner():
+			return nil, fault.Invalid("a tree has releases, and %s is none", boundText(ask.matter().String(), maxShort))
+		case ask.Run != first.Run || ask.Group != first.Group || ask.askerOf().Owner() != first.askerOf().Owner():
 			return nil, fault.Invalid("the releases of a tree are asked for by one run of one owner")
 		case len(strong(Digests(ask.Files))) == 0:
-			return nil, fault.New(fault.ErrForbidden, "no digest of %s is known that an approval could be bound to", valid(ask.Package.String(), maxShort))
+			return nil, fault.New(fault.ErrForbidden, "no digest of %s is known that an approval could be bound to", boundText(ask.Package.String(), maxShort))
 		case !seen[key]:
 			seen[key] = true
 			asks = append(asks, TreeMember{Ask: ask, Depth: max(m.Depth, 0)})
@@ -130,10 +130,10 @@ type waitingMember struct {
 	step
 }
 
-// weigh finds out what becomes of each member.
-func (f *filing) weigh(ctx context.Context, asks []TreeMember) error {
+// weighMembers finds out what becomes of each member.
+func (f *filing) weighMembers(ctx context.Context, asks []TreeMember) error {
 	for _, m := range asks {
-		s, err := f.step(ctx, m.Ask, f.now)
+		s, err := f.nextStep(ctx, m.Ask, f.now)
 		if err != nil {
 			return err
 		}
@@ -150,14 +150,14 @@ func (f *filing) weigh(ctx context.Context, asks []TreeMember) error {
 	return nil
 }
 
-// file makes the changes of the tree and its members.
-func (f *filing) file(ctx context.Context) (Request, error) {
+// fileTree makes the changes of the tree and its members.
+func (f *filing) fileTree(ctx context.Context) (Request, error) {
 	alone := len(f.waiting) == 1
 	need := room{requests: 1, releases: f.fresh, closing: f.closing}
 	if alone {
 		need.requests = f.fresh
 	}
-	changes, err := f.admit(ctx, f.waiting[0].Ask, need, f.now)
+	changes, err := f.admitRequest(ctx, f.waiting[0].Ask, need, f.now)
 	if err != nil {
 		return Request{}, err
 	}
@@ -169,7 +169,7 @@ func (f *filing) file(ctx context.Context) (Request, error) {
 	}
 	var members []Member
 	for _, m := range f.waiting {
-		own, more, err := f.member(ctx, id, m)
+		own, more, err := f.fileMember(ctx, id, m)
 		if err != nil {
 			return Request{}, err
 		}
@@ -183,7 +183,7 @@ func (f *filing) file(ctx context.Context) (Request, error) {
 		if err != nil {
 			return Request{}, err
 		}
-		return f.reader.get(ctx, members[0].ID)
+		return f.reader.getRequest(ctx, members[0].ID)
 	}
 	whole, err := f.changes(id, members)
 	if err != nil {
@@ -192,11 +192,11 @@ func (f *filing) file(ctx context.Context) (Request, error) {
 	if err := f.commit(ctx, slices.Concat(changes, whole)...); err != nil {
 		return Request{}, err
 	}
-	return f.reader.whole(ctx, id)
+	return f.reader.wholeRequest(ctx, id)
 }
 
-// member joins or begins the request of one release of the tree.
-func (f *filing) member(ctx context.Context, tree string, m waitingMember) (Member, []change, error) {
+// fileMember joins or begins the request of one release of the tree.
+func (f *filing) fileMember(ctx context.Context, tree string, m waitingMember) (Member, []change, error) {
 	var id string
 	var changes []change
 	var err error
@@ -225,16 +225,16 @@ func (f *filing) changes(id string, members []Member) ([]change, error) {
 			root = f.tree.Root
 		}
 	}
-	asker := first.asker()
+	asker := first.askerOf()
 	asker.WantedBy = nil
-	reason := valid(f.tree.Reason, maxLong)
+	reason := boundText(f.tree.Reason, maxLong)
 	if reason == "" {
 		reason = "it and what it brings wait for approval: " + strconv.Itoa(len(members)) + " releases"
 	}
 	whole := []change{{
 		event: EventAsked, id: id, matter: matter{pkg: root, upstream: first.Upstream}, asker: asker, rule: first.Rule,
 		reason: reason,
-		group:  f.board.group(first, f.now, f.cfg.Limits.Burst), expires: f.now.Add(f.cfg.PendingExpires), byPerson: first.ByPerson, notes: f.tree.Notes,
+		group:  f.board.groupOf(first, f.now, f.cfg.Limits.Burst), expires: f.now.Add(f.cfg.PendingExpires), byPerson: first.ByPerson, notes: f.tree.Notes,
 	}}
 	size, total := 0, 0
 	for _, m := range members {
@@ -258,13 +258,13 @@ func (f *filing) changes(id string, members []Member) ([]change, error) {
 func (q *Queue) withTrees(ctx context.Context, changes []change) ([]change, error) {
 	ended := map[string]change{}
 	for _, c := range changes {
-		if c.state() != Pending {
+		if c.newState() != Pending {
 			ended[c.id] = c
 		}
 	}
 	ends := treeEnds{store: q.cfg.Store, ended: ended}
 	for _, id := range q.board.treesOver(ended) {
-		c, err := ends.of(ctx, id)
+		c, err := ends.endOfTree(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -279,8 +279,8 @@ type treeEnds struct {
 	ended map[string]change // requests that end now
 }
 
-// of is the end of a tree: denied if one of its members is, else approved if one is.
-func (t treeEnds) of(ctx context.Context, id string) (change, error) {
+// endOfTree is the end of a tree: denied if one of its members is, else approved if one is.
+func (t treeEnds) endOfTree(ctx context.Context, id string) (change, error) {
 	e, err := t.store.Get(ctx, id)
 	if err != nil {
 		return change{}, err
@@ -290,7 +290,7 @@ func (t treeEnds) of(ctx context.Context, id string) (change, error) {
 	var last Answer
 	for _, m := range e.Members {
 		end, now := t.ended[m.ID]
-		state := end.state()
+		state := end.newState()
 		if !now {
 			member, err := t.store.Get(ctx, m.ID)
 			if err != nil && !errors.Is(err, fault.ErrNotFound) {

@@ -30,8 +30,8 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// size refuses an archive of packed bytes that unpacks to too much.
-func (l Limits) size(unpacked, packed int64) error {
+// checkSize refuses an archive of packed bytes that unpacks to too much.
+func (l Limits) checkSize(unpacked, packed int64) error {
 	if unpacked > l.Unpacked {
 		return fault.Invalid("the archive unpacks to more than %d bytes", l.Unpacked)
 	}

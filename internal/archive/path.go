@@ -53,8 +53,8 @@ func driven(name string) bool {
 	return len(name) > 1 && name[1] == ':' && ('a' <= name[0]|0x20 && name[0]|0x20 <= 'z')
 }
 
-// place is what is at a path.
-type place struct {
+// archivePlace is what is at a path.
+type archivePlace struct {
 	path string // as written, for the comparison with other spellings
 	kind placeKind
 }
@@ -68,28 +68,28 @@ const (
 )
 
 // places are the paths of an archive so far, by their folded spelling.
-type places map[string]place
+type places map[string]archivePlace
 
-// add refuses a path that is there already, in this or another spelling, and
+// addPlace refuses a path that is there already, in this or another spelling, and
 // one below something that is no folder. A folder may be there twice.
-func (ps places) add(path string, kind placeKind, n int) error {
+func (ps places) addPlace(path string, kind placeKind, n int) error {
 	for i := range len(path) {
 		if path[i] != '/' {
 			continue
 		}
-		if err := ps.put(path[:i], placeFolder, n); err != nil {
+		if err := ps.putPlace(path[:i], placeFolder, n); err != nil {
 			return err
 		}
 	}
-	return ps.put(path, kind, n)
+	return ps.putPlace(path, kind, n)
 }
 
-func (ps places) put(path string, kind placeKind, n int) error {
-	key := fold(path)
+func (ps places) putPlace(path string, kind placeKind, n int) error {
+	key := foldPath(path)
 	old, taken := ps[key]
 	switch {
 	case !taken:
-		ps[key] = place{path, kind}
+		ps[key] = archivePlace{path, kind}
 		return nil
 	case old.path != path:
 		return fault.Invalid("the path of the archive's member %d differs from another only in case", n)
@@ -101,15 +101,15 @@ func (ps places) put(path string, kind placeKind, n int) error {
 	return fault.Invalid("the archive has the path of its member %d twice", n)
 }
 
-// file tells whether path is a file that came before.
-func (ps places) file(path string) bool {
-	p, ok := ps[fold(path)]
+// hasFile tells whether path is a file that came before.
+func (ps places) hasFile(path string) bool {
+	p, ok := ps[foldPath(path)]
 	return ok && p.path == path && p.kind == placeFile
 }
 
-// fold maps the spellings that a case-insensitive file system takes for one to
+// foldPath maps the spellings that a case-insensitive file system takes for one to
 // one string.
-func fold(path string) string {
+func foldPath(path string) string {
 	return strings.Map(foldRune, path)
 }
 

@@ -18,7 +18,7 @@ import (
 func Tar(r io.Reader, limits Limits, visit func(m Member, content io.Reader) error) error {
 	t := &tarReader{blocks: r, limits: limits.filled(), places: places{}, visit: visit}
 	for {
-		done, err := t.next()
+		done, err := t.nextHeader()
 		if err != nil || done {
 			return err
 		}
@@ -38,14 +38,14 @@ type tarReader struct {
 	block    [blockSize]byte
 }
 
-// next reads one header with what belongs to it; done tells that it was the end.
-func (t *tarReader) next() (done bool, err error) {
+// nextHeader reads one header with what belongs to it; done tells that it was the end.
+func (t *tarReader) nextHeader() (done bool, err error) {
 	ended, err := t.readBlock()
 	if err != nil {
 		return false, err
 	}
 	if ended || t.block == [blockSize]byte{} {
-		return true, t.end(ended)
+		return true, t.checkEnd(ended)
 	}
 	h, err := parseHeader(&t.block)
 	if err != nil {
@@ -54,7 +54,7 @@ func (t *tarReader) next() (done bool, err error) {
 	if h.extends() {
 		return false, t.extend(h)
 	}
-	return false, t.member(h)
+	return false, t.readMember(h)
 }
 
 // readBlock reads the next block; ended tells that there is none.
@@ -66,9 +66,9 @@ func (t *tarReader) readBlock() (ended bool, err error) {
 	return false, broken(err, "the archive ends within a header")
 }
 
-// end checks that nothing follows the end, which is a block of zeros.
-func (t *tarReader) end(missing bool) error {
-	if t.pending.any() {
+// checkEnd checks that nothing follows the end, which is a block of zeros.
+func (t *tarReader) checkEnd(missing bool) error {
+	if t.pending.isSet() {
 		return fault.Invalid("the archive ends after an extension header")
 	}
 	if missing {
@@ -90,7 +90,7 @@ func (t *tarReader) end(missing bool) error {
 	}
 }
 
-func (t *tarReader) member(h header) error {
+func (t *tarReader) readMember(h header) error {
 	t.members++
 	if t.members > t.limits.Members {
 		return fault.Invalid("the archive has more than %d members", t.limits.Members)
@@ -99,18 +99,18 @@ func (t *tarReader) member(h header) error {
 	if h.flag == flagOldFile && strings.HasSuffix(own, "/") {
 		return fault.Invalid("the archive's member %d is a file with the path of a folder", t.members)
 	}
-	h, err := t.pending.apply(h, t.members)
+	h, err := t.pending.applyTo(h, t.members)
 	if err != nil {
 		return err
 	}
 	t.pending = extension{}
-	m, kind, err := h.member(t.members)
+	m, kind, err := h.makeMember(t.members)
 	if err != nil {
 		return err
 	}
 	m.Extended = own != h.path
 	t.unpacked += m.Size
-	if err := t.limits.size(t.unpacked, t.unpacked); err != nil {
+	if err := t.limits.checkSize(t.unpacked, t.unpacked); err != nil {
 		return err
 	}
 	if m.Path == "." && m.Mode.IsDir() { // the folder that all is in
@@ -119,7 +119,7 @@ func (t *tarReader) member(h header) error {
 	if t.limits.Careless {
 		m.Path = undotted(m.Path)
 	}
-	if err := t.place(m, h, kind); err != nil {
+	if err := t.addPlace(m, h, kind); err != nil {
 		return err
 	}
 	content := &sized{r: t.blocks, left: m.Size}
@@ -129,10 +129,10 @@ func (t *tarReader) member(h header) error {
 	if _, err := io.Copy(io.Discard, content); err != nil {
 		return err
 	}
-	return t.skip(padding(m.Size))
+	return t.skipBytes(padding(m.Size))
 }
 
-func (t *tarReader) place(m Member, h header, kind placeKind) error {
+func (t *tarReader) addPlace(m Member, h header, kind placeKind) error {
 	if err := checkPath(m.Path, t.members, t.limits); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (t *tarReader) place(m Member, h header, kind placeKind) error {
 	case h.flag == flagHardLink:
 		// A link to what comes later, or to what is outside, is whatever was on
 		// the disk before.
-		if !t.places.file(m.Link) {
+		if !t.places.hasFile(m.Link) {
 			return fault.Invalid("the archive's member %d is a link to a file that is not before it in the archive", t.members)
 		}
 	case kind == placeLink:
@@ -148,10 +148,10 @@ func (t *tarReader) place(m Member, h header, kind placeKind) error {
 			return err
 		}
 	}
-	if t.limits.Careless && kind == placeFile && h.flag != flagHardLink && t.places.file(m.Path) {
+	if t.limits.Careless && kind == placeFile && h.flag != flagHardLink && t.places.hasFile(m.Path) {
 		return nil
 	}
-	return t.places.add(m.Path, kind, t.members)
+	return t.places.addPlace(m.Path, kind, t.members)
 }
 
 // undotted is a path without the "." inside it.
@@ -198,7 +198,7 @@ func checkTarget(path, target string, n int, limits Limits) error {
 	return nil
 }
 
-func (t *tarReader) skip(n int64) error {
+func (t *tarReader) skipBytes(n int64) error {
 	if _, err := io.CopyN(io.Discard, t.blocks, n); err != nil {
 		return broken(err, "the archive was cut")
 	}
@@ -229,8 +229,8 @@ func (s *sized) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// member makes a Member of a header whose extensions were applied.
-func (h header) member(n int) (Member, placeKind, error) {
+// makeMember makes a Member of a header whose extensions were applied.
+func (h header) makeMember(n int) (Member, placeKind, error) {
 	m := Member{Path: h.path, Mode: fs.FileMode(h.mode & 0o777), Size: h.size, Link: h.link, Raised: h.mode&0o6000 != 0}
 	kind := placeFile
 	switch h.flag {

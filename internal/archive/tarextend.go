@@ -21,18 +21,18 @@ type extension struct {
 	longLink string
 }
 
-func (e extension) any() bool { return e.pax != nil || e.gnu() }
+func (e extension) isSet() bool { return e.pax != nil || e.isGNU() }
 
-func (e extension) gnu() bool { return e.longName != "" || e.longLink != "" }
+func (e extension) isGNU() bool { return e.longName != "" || e.longLink != "" }
 
 // extend reads an extension header's data.
 func (t *tarReader) extend(h header) error {
-	if !plain(h.path) {
+	if !isPlainName(h.path) {
 		return fault.Invalid("the archive has an extension header whose own name is no plain text")
 	}
 	// Some readers apply what is pending to the header that comes next, whatever
 	// it is, and some apply what is global to all that they have read.
-	if h.flag == flagPaxGlobal && (t.members > 0 || t.global || t.pending.any()) {
+	if h.flag == flagPaxGlobal && (t.members > 0 || t.global || t.pending.isSet()) {
 		return fault.Invalid("the archive has a global header that is not at its beginning")
 	}
 	if h.size > maxExtension {
@@ -43,14 +43,14 @@ func (t *tarReader) extend(h header) error {
 	if _, err := io.ReadFull(t.blocks, data); err != nil {
 		return broken(err, "the archive was cut")
 	}
-	if err := t.skip(padding(h.size)); err != nil {
+	if err := t.skipBytes(padding(h.size)); err != nil {
 		return err
 	}
 	switch h.flag {
 	case flagLongName:
-		return t.pending.long(&t.pending.longName, data)
+		return t.pending.setLong(&t.pending.longName, data)
 	case flagLongLink:
-		return t.pending.long(&t.pending.longLink, data)
+		return t.pending.setLong(&t.pending.longLink, data)
 	}
 	records, err := parsePax(data)
 	if err != nil {
@@ -60,14 +60,14 @@ func (t *tarReader) extend(h header) error {
 		t.global = true
 		return checkGlobal(records)
 	}
-	if t.pending.any() {
+	if t.pending.isSet() {
 		return fault.Invalid("the archive has two extension headers for one member")
 	}
 	t.pending.pax = records
 	return nil
 }
 
-func (e *extension) long(field *string, data []byte) error {
+func (e *extension) setLong(field *string, data []byte) error {
 	if *field != "" || e.pax != nil {
 		return fault.Invalid("the archive has two extension headers for one member")
 	}
@@ -78,10 +78,10 @@ func (e *extension) long(field *string, data []byte) error {
 	return nil
 }
 
-// plain tells whether an extension header's own name is text: the first bytes of
+// isPlainName tells whether an extension header's own name is text: the first bytes of
 // an archive must not look like those of a compressed file, which some readers
 // would unpack once more. Packers cut such names, also within a character.
-func plain(name string) bool {
+func isPlainName(name string) bool {
 	for i := range len(name) {
 		if name[i] < ' ' || name[i] == 0x7f || (i < 2 && name[i] >= utf8.RuneSelf) {
 			return false
@@ -149,9 +149,9 @@ func checkGlobal(records map[string]string) error {
 	return nil
 }
 
-// apply puts what the extension says into the header of member n.
-func (e extension) apply(h header, n int) (header, error) {
-	if (e.pax["linkpath"] != "" || e.longLink != "") && !h.links() {
+// applyTo puts what the extension says into the header of member n.
+func (e extension) applyTo(h header, n int) (header, error) {
+	if (e.pax["linkpath"] != "" || e.longLink != "") && !h.isLink() {
 		return h, fault.Invalid("the archive's member %d has a link's target and is no link", n)
 	}
 	if path := e.pax["path"]; path != "" {

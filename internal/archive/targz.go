@@ -49,7 +49,7 @@ type inflated struct {
 func (f *inflated) Read(p []byte) (int, error) {
 	n, err := f.z.Read(p)
 	f.unpacked += int64(n)
-	if tooMuch := f.limits.size(f.unpacked, f.packed); tooMuch != nil {
+	if tooMuch := f.limits.checkSize(f.unpacked, f.packed); tooMuch != nil {
 		return 0, tooMuch
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

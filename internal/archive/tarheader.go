@@ -50,7 +50,7 @@ func (h header) extends() bool {
 	return false
 }
 
-func (h header) links() bool { return h.flag == flagHardLink || h.flag == flagSymlink }
+func (h header) isLink() bool { return h.flag == flagHardLink || h.flag == flagSymlink }
 
 // Where the fields of a header block are.
 const (
@@ -79,7 +79,7 @@ const (
 // decide nothing here: there are readers that pass over a header whose owner or
 // link they can't read, and then take the file's content for headers.
 func parseHeader(b *[blockSize]byte) (header, error) {
-	if sum, ok := octal(b[timeEnd:sumEnd]); !ok || sum != checksum(b) {
+	if sum, ok := parseOctal(b[timeEnd:sumEnd]); !ok || sum != checksum(b) {
 		return header{}, fault.Invalid("the archive has a header with a wrong checksum")
 	}
 	if !wholeTexts(b) {
@@ -88,17 +88,17 @@ func parseHeader(b *[blockSize]byte) (header, error) {
 	if !wholeNumbers(b) {
 		return header{}, fault.Invalid("the archive has a header with an owner, a time or a device that is no number")
 	}
-	h := header{flag: b[flagAt], path: text(b[:nameEnd]), link: text(b[linkStart:linkEnd])}
+	h := header{flag: b[flagAt], path: textBeforeNUL(b[:nameEnd]), link: textBeforeNUL(b[linkStart:linkEnd])}
 	var sizeOK, modeOK bool
-	h.size, sizeOK = octal(b[groupEnd:sizeEnd])
-	h.mode, modeOK = octal(b[nameEnd:modeEnd])
+	h.size, sizeOK = parseOctal(b[groupEnd:sizeEnd])
+	h.mode, modeOK = parseOctal(b[nameEnd:modeEnd])
 	if !sizeOK || !modeOK {
 		return header{}, fault.Invalid("the archive has a header whose size or mode is no octal number")
 	}
 	if h.path == "" {
 		return header{}, fault.Invalid("the archive has a header without a path")
 	}
-	if (h.link != "") != h.links() {
+	if (h.link != "") != h.isLink() {
 		return header{}, fault.Invalid("the archive has a header with a link's target that is no link, or a link without one")
 	}
 	return h, h.format(b)
@@ -110,21 +110,21 @@ func (h *header) format(b *[blockSize]byte) error {
 	switch string(b[linkEnd:magicStop]) {
 	case "ustar\x0000":
 		h.magic = magicUstar
-		if p := text(prefix); p != "" {
+		if p := textBeforeNUL(prefix); p != "" {
 			h.path = p + "/" + h.path
 		}
-		if !blank(b[prefixEnd:]) {
+		if !isBlank(b[prefixEnd:]) {
 			return fault.Invalid("the archive has a header with fields that only some programs know")
 		}
 	case "ustar  \x00":
 		h.magic = magicGNU
 		// The old GNU format has times and sparse maps here, which other readers
 		// take for the beginning of the path.
-		if !blank(b[prefixStart:]) {
+		if !isBlank(b[prefixStart:]) {
 			return fault.Invalid("the archive has a header with fields that only some programs know")
 		}
 	default:
-		if !blank(b[linkEnd:]) {
+		if !isBlank(b[linkEnd:]) {
 			return fault.Invalid("the archive has a header of an unknown format")
 		}
 		if h.extends() {
@@ -142,7 +142,7 @@ func wholeTexts(b *[blockSize]byte) bool {
 		fields[len(fields)-1] = b[prefixStart:shortPrefix]
 	}
 	for _, field := range fields {
-		if _, behind, _ := bytes.Cut(field, []byte{0}); !blank(behind) {
+		if _, behind, _ := bytes.Cut(field, []byte{0}); !isBlank(behind) {
 			return false
 		}
 	}
@@ -152,8 +152,8 @@ func wholeTexts(b *[blockSize]byte) bool {
 // moreTimes tells whether two times follow a prefix of at most 130 bytes: npm's
 // packer writes them, and reads them wherever the prefix is that short.
 func moreTimes(b *[blockSize]byte) bool {
-	_, access := octal(b[shortPrefix+1 : accessEnd])
-	_, change := octal(b[accessEnd:prefixEnd])
+	_, access := parseOctal(b[shortPrefix+1 : accessEnd])
+	_, change := parseOctal(b[accessEnd:prefixEnd])
 	return b[shortPrefix] == 0 && access && change
 }
 
@@ -161,15 +161,15 @@ func moreTimes(b *[blockSize]byte) bool {
 func wholeNumbers(b *[blockSize]byte) bool {
 	fields := [][]byte{b[modeEnd:userEnd], b[userEnd:groupEnd], b[sizeEnd:timeEnd], b[teamEnd:majorEnd], b[majorEnd:minorEnd]}
 	for _, field := range fields {
-		if _, ok := octal(field); !ok && !wideNumber(field) {
+		if _, ok := parseOctal(field); !ok && !wideNumber(field) {
 			return false
 		}
 	}
 	return true
 }
 
-// blank tells whether b is all NULs.
-func blank(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
+// isBlank tells whether b is all NULs.
+func isBlank(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // checksum sums a header's bytes with the checksum's own field as blanks.
 func checksum(b *[blockSize]byte) int64 {
@@ -183,16 +183,16 @@ func checksum(b *[blockSize]byte) int64 {
 	return sum
 }
 
-// text is what is before the first NUL.
-func text(field []byte) string {
+// textBeforeNUL is what is before the first NUL.
+func textBeforeNUL(field []byte) string {
 	before, _, _ := bytes.Cut(field, []byte{0})
 	return string(before)
 }
 
-// octal reads a number as all programs do: digits, blanks before, and a blank
+// parseOctal reads a number as all programs do: digits, blanks before, and a blank
 // or a NUL at the end, which some readers need to see that it is one. An empty
 // field is zero. The binary form, which can be negative or huge, is refused.
-func octal(field []byte) (int64, bool) {
+func parseOctal(field []byte) (int64, bool) {
 	digits := strings.TrimLeft(strings.TrimRight(string(field), " \x00"), " ")
 	if digits == "" {
 		return 0, true
@@ -208,7 +208,7 @@ func octal(field []byte) (int64, bool) {
 // can hold: positive and of at most 53 bits.
 func wideNumber(field []byte) bool {
 	low := field[len(field)-7:]
-	return field[0] == 0x80 && blank(field[1:len(field)-len(low)]) && low[0] < 1<<5
+	return field[0] == 0x80 && isBlank(field[1:len(field)-len(low)]) && low[0] < 1<<5
 }
 
 // padding is what fills the last block of n bytes.

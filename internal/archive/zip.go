@@ -35,14 +35,14 @@ func Zip(r io.ReaderAt, size int64, limits Limits) (*ZipReader, error) {
 	if z.members, err = readDirectory(r, end, limits); err != nil {
 		return nil, err
 	}
-	if err := z.name(limits); err != nil {
+	if err := z.checkNames(limits); err != nil {
 		return nil, err
 	}
 	return z, z.layOut(end.directory)
 }
 
-// name checks the members' paths and what they unpack to.
-func (z *ZipReader) name(limits Limits) error {
+// checkNames checks the members' paths and what they unpack to.
+func (z *ZipReader) checkNames(limits Limits) error {
 	taken := make(places, len(z.members))
 	z.byPath = make(map[string]int, len(z.members))
 	var unpacked int64
@@ -55,16 +55,16 @@ func (z *ZipReader) name(limits Limits) error {
 		if m.Mode.IsDir() {
 			kind = placeFolder
 		}
-		if err := taken.add(m.Path, kind, i+1); err != nil {
+		if err := taken.addPlace(m.Path, kind, i+1); err != nil {
 			return err
 		}
 		z.byPath[m.Path] = i
 		unpacked += m.Size
 		if m.Size > limits.Unpacked || unpacked > limits.Unpacked {
-			return limits.size(limits.Unpacked+1, z.size)
+			return limits.checkSize(limits.Unpacked+1, z.size)
 		}
 	}
-	return limits.size(unpacked, z.size)
+	return limits.checkSize(unpacked, z.size)
 }
 
 // layOut checks that the members lie one behind the other from the first byte
@@ -114,7 +114,7 @@ func (z *ZipReader) Open(path string) (io.Reader, error) {
 	if !ok || z.members[i].Mode.IsDir() {
 		return nil, fault.New(fault.ErrNotFound, "the archive has no such file")
 	}
-	return z.members[i].open(z.r, &inflater{}), nil
+	return z.members[i].openContent(z.r, &inflater{}), nil
 }
 
 // Visit calls visit for each file in the directory's order; what visit leaves
@@ -126,7 +126,7 @@ func (z *ZipReader) Visit(visit func(m Member, content io.Reader) error) error {
 		if m.Mode.IsDir() {
 			continue
 		}
-		content := m.open(z.r, shared)
+		content := m.openContent(z.r, shared)
 		if err := visit(m.Member, content); err != nil {
 			return err
 		}
@@ -157,8 +157,8 @@ const (
 	unixFolder   = 0o040000
 )
 
-// describe fills in the Member; attributes are the entry's external ones.
-func (m *zipMember) describe(attributes uint32, n int) error {
+// describeMember fills in the Member; attributes are the entry's external ones.
+func (m *zipMember) describeMember(attributes uint32, n int) error {
 	path, folder := strings.CutSuffix(m.rawPath, "/")
 	mode := attributes >> 16
 	m.Path = path

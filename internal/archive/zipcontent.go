@@ -17,7 +17,7 @@ type inflater struct {
 	flate  io.ReadCloser
 }
 
-func (f *inflater) reset(r io.Reader) io.Reader {
+func (f *inflater) resetReader(r io.Reader) io.Reader {
 	if f.packed == nil {
 		f.packed = bufio.NewReader(nil)
 	}
@@ -33,15 +33,15 @@ func (f *inflater) reset(r io.Reader) io.Reader {
 	return f.flate
 }
 
-// open reads the member's content; a stored one needs no inflater.
-func (m *zipMember) open(r io.ReaderAt, shared *inflater) io.Reader {
+// openContent reads the member's content; a stored one needs no inflater.
+func (m *zipMember) openContent(r io.ReaderAt, shared *inflater) io.Reader {
 	section := io.NewSectionReader(r, m.data, m.packed)
 	c := &zipContent{member: m, crc: crc32.NewIEEE()}
 	if m.method == methodStored {
 		c.r = section
 		return c
 	}
-	c.r = shared.reset(section)
+	c.r = shared.resetReader(section)
 	c.rest = shared.packed
 	return c
 }
@@ -67,7 +67,7 @@ func (c *zipContent) Read(p []byte) (int, error) {
 	case c.read > c.member.Size:
 		err = fault.Invalid("a member of the archive is larger than the directory says")
 	case errors.Is(err, io.EOF):
-		err = c.end()
+		err = c.checkEnd()
 	case err != nil:
 		err = badDeflate(err)
 	}
@@ -75,8 +75,8 @@ func (c *zipContent) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end is what a member's last Read returns.
-func (c *zipContent) end() error {
+// checkEnd is what a member's last Read returns.
+func (c *zipContent) checkEnd() error {
 	if c.read != c.member.Size {
 		return fault.Invalid("a member of the archive is smaller than the directory says")
 	}

@@ -31,7 +31,7 @@ func readDirectory(r io.ReaderAt, end zipEnd, limits Limits) ([]zipMember, error
 	d := directoryReader{r: bufio.NewReader(io.NewSectionReader(r, end.directory, end.length)), left: end.length}
 	members := make([]zipMember, end.entries)
 	for i := range members {
-		if err := d.entry(&members[i], i+1); err != nil {
+		if err := d.readEntry(&members[i], i+1); err != nil {
 			return nil, err
 		}
 	}
@@ -49,14 +49,14 @@ type directoryReader struct {
 	rest  []byte
 }
 
-func (d *directoryReader) take(p []byte) error {
+func (d *directoryReader) readDirectory(p []byte) error {
 	d.left -= int64(len(p))
 	_, err := io.ReadFull(d.r, p)
 	return broken(err, "the archive's directory is not as long as its end says")
 }
 
-func (d *directoryReader) entry(m *zipMember, n int) error {
-	if err := d.take(d.fixed[:]); err != nil {
+func (d *directoryReader) readEntry(m *zipMember, n int) error {
+	if err := d.readDirectory(d.fixed[:]); err != nil {
 		return err
 	}
 	f, le := d.fixed[:], binary.LittleEndian
@@ -68,7 +68,7 @@ func (d *directoryReader) entry(m *zipMember, n int) error {
 		d.rest = make([]byte, need)
 	}
 	d.rest = d.rest[:path+extra+comment]
-	if err := d.take(d.rest); err != nil {
+	if err := d.readDirectory(d.rest); err != nil {
 		return err
 	}
 	m.flags, m.method, m.crc = le.Uint16(f[8:]), le.Uint16(f[10:]), le.Uint32(f[16:])
@@ -84,7 +84,7 @@ func (d *directoryReader) entry(m *zipMember, n int) error {
 	if err := m.checkMethod(disk, n); err != nil {
 		return err
 	}
-	return m.describe(le.Uint32(f[38:]), n)
+	return m.describeMember(le.Uint32(f[38:]), n)
 }
 
 func (m *zipMember) checkMethod(disk uint16, n int) error {
@@ -99,13 +99,13 @@ func (m *zipMember) checkMethod(disk uint16, n int) error {
 		return fault.Invalid("the end of the archive's member %d can't be known without the directory", n)
 	case disk != 0:
 		return fault.Invalid("the archive is a part of several")
-	case m.flags&flagUTF8 == 0 && !ascii(m.rawPath):
+	case m.flags&flagUTF8 == 0 && !isASCII(m.rawPath):
 		return fault.Invalid("the path of the archive's member %d is in an unknown encoding", n)
 	}
 	return nil
 }
 
-func ascii(s string) bool {
+func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return false
@@ -153,12 +153,12 @@ func readExtra(extra []byte, path string, fields zip64Fields, n int) (zipSizes, 
 			return zipSizes{}, fault.Invalid("the archive's member %d has two paths", n)
 		}
 	}
-	return fields.resolve(large, n)
+	return fields.resolveSizes(large, n)
 }
 
-// resolve gives the sizes. Extra data that repeat sizes which the header did
+// resolveSizes gives the sizes. Extra data that repeat sizes which the header did
 // not leave to them (some writers do) must say the same.
-func (f zip64Fields) resolve(large []byte, n int) (zipSizes, error) {
+func (f zip64Fields) resolveSizes(large []byte, n int) (zipSizes, error) {
 	if f.repeatedBy(large) {
 		large = nil
 	}

@@ -121,14 +121,14 @@ func readEnd64(r io.ReaderAt, end zipEnd, offset int64) (large zipEnd, before in
 		string(rec[:4]) == end64Signature && le.Uint64(rec[4:]) == end64Length-12 &&
 		le.Uint64(rec[16:]) == 0 && le.Uint64(rec[24:]) == le.Uint64(rec[32:])
 	entries, length, directory := le.Uint64(rec[32:]), le.Uint64(rec[40:]), le.Uint64(rec[48:])
-	if !whole || !agree(end.entries, most16, entries) || !agree(end.length, most32, length) || !agree(end.directory, most32, directory) {
+	if !whole || !agreeSizes(end.entries, most16, entries) || !agreeSizes(end.length, most32, length) || !agreeSizes(end.directory, most32, directory) {
 		return end, 0, fault.Invalid("the archive's two ends disagree")
 	}
 	return zipEnd{entries: int64(entries), length: int64(length), directory: int64(directory)}, before, nil
 }
 
-// agree reports whether a field and its large form say the same; the largest
+// agreeSizes reports whether a field and its large form say the same; the largest
 // value of the field says nothing.
-func agree(field, nothing int64, large uint64) bool {
+func agreeSizes(field, nothing int64, large uint64) bool {
 	return large < 1<<62 && (field == nothing || uint64(field) == large)
 }

@@ -19,8 +19,8 @@ type clockWatch struct {
 	jumped bool // the host's clock has jumped, likewise
 }
 
-// known is the earlier of the two times.
-func (t stampTime) known() time.Time {
+// knownTime is the earlier of the two times.
+func (t stampTime) knownTime() time.Time {
 	if t.wall.IsZero() || t.time.Before(t.wall) {
 		return t.time
 	}
@@ -45,7 +45,7 @@ func (w *writer) stampTime(r clock.Reading) stampTime {
 func (w *writer) watchClock(r clock.Reading) {
 	if jumped := r.Jumped(); jumped != w.clock.jumped {
 		w.clock.jumped = jumped
-		_ = w.owe(ofJump(r)) // a record of fixed text can be written as JSON
+		_ = w.oweRecord(ofJump(r)) // a record of fixed text can be written as JSON
 	}
 	back := w.last.Sub(r.Now)
 	if back <= 0 {
@@ -55,7 +55,7 @@ func (w *writer) watchClock(r clock.Reading) {
 		return
 	}
 	w.clock.behind = true
-	_ = w.owe(Record{
+	_ = w.oweRecord(Record{
 		Kind: KindLog, Outcome: Failed,
 		Reason: "The clock went back. Until it has caught up, records have the time of the one before, and what the clock says beside it.",
 		Detail: map[string]string{"event": "clock_back", "clock": clockText(r.Now), "seconds": inSeconds(back)},

@@ -37,13 +37,13 @@ func (d *crashDisk) step() (alive, dying bool) {
 	return d.calls < d.at, d.calls == d.at
 }
 
-func (d *crashDisk) open(path string) (writable, error) {
+func (d *crashDisk) openFile(path string) (writable, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if alive, dying := d.step(); !alive && !dying {
 		return nil, unix.EIO
 	}
-	f, err := d.osDisk.open(path)
+	f, err := d.osDisk.openFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +67,14 @@ func (d *crashDisk) rename(from, to string) error {
 	return nil
 }
 
-func (d *crashDisk) remove(path string) error {
+func (d *crashDisk) removeFile(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if alive, dying := d.step(); !alive && !dying {
 		return unix.EIO
 	}
 	delete(d.inodes, path)
-	return d.osDisk.remove(path)
+	return d.osDisk.removeFile(path)
 }
 
 func (d *crashDisk) syncDir(string) error {

@@ -40,17 +40,17 @@ func TestTheTreeIsThatOfTheGoProject(t *testing.T) {
 				t.Fatal(err)
 			}
 			theirs = append(theirs, stored...)
-			file = ours.add(file, tlog.RecordHash(leaf))
+			file = ours.addLeaf(file, tlog.RecordHash(leaf))
 		}
 		root, err := tlog.TreeHash(int64(n), read)
-		if err != nil || root != ours.root() {
+		if err != nil || root != ours.rootHash() {
 			t.Fatalf("the root of %d leaves differs (%v)", n, err)
 		}
 		if int64(len(file)) != treeBytes(int64(n)) {
 			t.Fatalf("the file of %d leaves has %d bytes", n, len(file))
 		}
 		again, err := loadFrontier(bytes.NewReader(file), int64(n))
-		if err != nil || again.root() != root {
+		if err != nil || again.rootHash() != root {
 			t.Fatalf("the root of %d leaves differs after loading (%v)", n, err)
 		}
 	})

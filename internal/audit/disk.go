@@ -11,13 +11,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
-// disk is how the log changes files; it reads them directly. The tests put one
+// logDisk is how the log changes files; it reads them directly. The tests put one
 // under the log that fails, or dies, at a chosen call.
-type disk interface {
-	// open opens or creates a file for writing, mode 0600.
-	open(path string) (writable, error)
+type logDisk interface {
+	// openFile opens or creates a file for writing, mode 0600.
+	openFile(path string) (writable, error)
 	rename(from, to string) error
-	remove(path string) error
+	removeFile(path string) error
 	// syncDir makes the directory's entries durable.
 	syncDir(dir string) error
 }
@@ -33,7 +33,7 @@ type writable interface {
 
 type osDisk struct{}
 
-func (osDisk) open(path string) (writable, error) {
+func (osDisk) openFile(path string) (writable, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600) // #nosec G304 -- the path is made by the log from its own directory
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (osDisk) open(path string) (writable, error) {
 
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
-func (osDisk) remove(path string) error { return os.Remove(path) }
+func (osDisk) removeFile(path string) error { return os.Remove(path) }
 
 func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
 
@@ -79,9 +79,9 @@ func writeAll(f writable, p []byte, off int64) error {
 
 // replace writes a file so that after any crash it is there whole, with the old
 // content or the new one: to a file beside it, synced, then renamed.
-func replace(d disk, path string, fill func(io.Writer) error) error {
+func replace(d logDisk, path string, fill func(io.Writer) error) error {
 	beside := path + ".tmp"
-	f, err := d.open(beside)
+	f, err := d.openFile(beside)
 	if err != nil {
 		return err
 	}

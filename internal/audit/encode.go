@@ -18,9 +18,9 @@ const MaxRecord = 256 << 10
 // place: the fields that only the writer knows come first.
 const unstamped = `{"seq":0,"timestamp":"0001-01-01T00:00:00Z"`
 
-// line is a record as it stands in the log: without what is personal, for which
+// encodedRecord is a record as it stands in the log: without what is personal, for which
 // there is a commitment (see personal.go).
-type line struct {
+type encodedRecord struct {
 	Record
 
 	// Owner is the commitment to whose run it is, see owner.go, in the place of Personal.
@@ -29,13 +29,13 @@ type line struct {
 	Personal string `json:"personal,omitempty"`
 }
 
-// body encodes a record as its line without the stamp: what follows the first
+// encodeBody encodes a record as its line without the stamp: what follows the first
 // two fields, newline included. The encoding is canonical: fields in the order
 // of Record, map keys sorted, no optional white space, invalid UTF-8 replaced by
 // U+FFFD, and that and every control or format character (terminal escapes, text
 // direction) written as \uXXXX. A line decoded and encoded again gives the same
 // bytes, so a hash of the line is a hash of the record.
-func body(l line) ([]byte, error) {
+func encodeBody(l encodedRecord) ([]byte, error) {
 	l.Seq, l.Time, l.Clock, l.Erased = 0, time.Time{}, time.Time{}, false
 	text, err := canonical(l)
 	if err != nil {
@@ -62,8 +62,8 @@ func canonical(v any) ([]byte, error) {
 // something else, and zero where it is not.
 type stampTime struct{ time, wall time.Time }
 
-// stamp appends the whole line to dst.
-func stamp(dst []byte, seq uint64, at stampTime, rest []byte) []byte {
+// appendStamped appends the whole line to dst.
+func appendStamped(dst []byte, seq uint64, at stampTime, rest []byte) []byte {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendUint(dst, seq, 10)
 	dst = append(dst, `,"timestamp":"`...)
@@ -129,9 +129,9 @@ func seqOf(line []byte) (uint64, bool) {
 	return seq, err == nil
 }
 
-// decode reads one line and checks that it is the record with this number.
-func decode(text []byte, want uint64) (line, error) {
-	var l line
+// decodeLine reads one line and checks that it is the record with this number.
+func decodeLine(text []byte, want uint64) (encodedRecord, error) {
+	var l encodedRecord
 	if got, ok := seqOf(text); !ok || got != want {
 		return l, fault.Invalid("the log is damaged: record %d is not where it belongs", want)
 	}

@@ -48,7 +48,7 @@ func (l *FileLog) Erase(ctx context.Context, ask EraseAsk) (EraseReport, error) 
 	}
 	r := Record{
 		Kind: KindLog, Outcome: Started, User: ask.By,
-		Reason: "Personal data of " + ask.whose() + " are to be erased.",
+		Reason: "Personal data of " + ask.describeWhose() + " are to be erased.",
 		Detail: map[string]string{"event": "erase", "records": ranges(chosen)},
 	}
 	if ask.Reason != "" {
@@ -61,9 +61,9 @@ func (l *FileLog) Erase(ctx context.Context, ask EraseAsk) (EraseReport, error) 
 		return EraseReport{}, err
 	}
 	if err := l.eraseEntries(erasure{records: chosen, shared: ask.Record == nil}); err != nil {
-		return EraseReport{}, fault.Wrap(fault.ErrUnavailable, err, "not all personal data of %s are erased; ask again", ask.whose())
+		return EraseReport{}, fault.Wrap(fault.ErrUnavailable, err, "not all personal data of %s are erased; ask again", ask.describeWhose())
 	}
-	r.Outcome, r.Reason = Erased, "Personal data of "+ask.whose()+" were erased."
+	r.Outcome, r.Reason = Erased, "Personal data of "+ask.describeWhose()+" were erased."
 	_, err = l.Append(context.WithoutCancel(ctx), r)
 	return EraseReport{Records: chosen}, err
 }
@@ -82,7 +82,7 @@ type erasure struct {
 	shared  bool
 }
 
-func (e erasure) of(entry personalEntry) bool {
+func (e erasure) isOf(entry personalEntry) bool {
 	_, chosen := slices.BinarySearch(e.records, entry.Seq)
 	return chosen && (e.shared || !entry.Shared)
 }
@@ -131,7 +131,7 @@ func (l *FileLog) finishErasures() {
 	l.erasing = nil
 }
 
-func (a EraseAsk) whose() string {
+func (a EraseAsk) describeWhose() string {
 	if a.Record != nil {
 		return fmt.Sprintf("record %d", *a.Record)
 	}
@@ -141,12 +141,12 @@ func (a EraseAsk) whose() string {
 // nothing is the answer where there is nothing to erase.
 func (a EraseAsk) nothing() error {
 	if a.Record != nil {
-		return fault.New(fault.ErrNotFound, "there are no personal data of %s alone on record; whose run it is of is kept once for all of the run's records, and is erased with them (--run)", a.whose())
+		return fault.New(fault.ErrNotFound, "there are no personal data of %s alone on record; whose run it is of is kept once for all of the run's records, and is erased with them (--run)", a.describeWhose())
 	}
-	return fault.New(fault.ErrNotFound, "there are no personal data of %s on record", a.whose())
+	return fault.New(fault.ErrNotFound, "there are no personal data of %s on record", a.describeWhose())
 }
 
-func (a EraseAsk) means(e personalEntry) bool {
+func (a EraseAsk) meansEntry(e personalEntry) bool {
 	if e.Data == nil {
 		return false
 	}
@@ -168,7 +168,7 @@ func (l *FileLog) personalOf(ask EraseAsk) ([]uint64, error) {
 			return nil, err
 		}
 		for _, e := range entries {
-			if ask.means(e) && e.Seq < next {
+			if ask.meansEntry(e) && e.Seq < next {
 				chosen = append(chosen, e.Seq)
 			}
 		}
@@ -182,9 +182,9 @@ func (l *FileLog) personalOf(ask EraseAsk) ([]uint64, error) {
 func (l *FileLog) eraseEntries(all erasure) error {
 	chosen := all.records
 	return l.between(func() error {
-		defer l.shared.forget()
+		defer l.shared.forgetEntries()
 		if all.shared {
-			l.owners.forget()
+			l.owners.forgetEntries()
 		}
 		l.mu.Lock()
 		segments := slices.Clone(l.bounds)
@@ -223,7 +223,7 @@ func (l *FileLog) eraseIn(s segment, chosen erasure) error {
 			if e.Seq >= w.next {
 				continue // of a record that never came to be
 			}
-			if chosen.of(e) {
+			if chosen.isOf(e) {
 				e = w.tombstone(e, at)
 			} else if e.Shared {
 				left = append(left, e.Of)
@@ -247,7 +247,7 @@ func (l *FileLog) eraseIn(s segment, chosen erasure) error {
 	}
 	w.personal.size = size
 	for _, of := range left {
-		w.personal.share(of)
+		w.personal.shareEntry(of)
 	}
 	return nil
 }
@@ -284,12 +284,12 @@ func ranges(seqs []uint64) string {
 	return b.String()
 }
 
-// span is a range of record numbers, both ends included.
-type span struct{ first, last uint64 }
+// seqRange is a range of record numbers, both ends included.
+type seqRange struct{ first, last uint64 }
 
 // parseRanges reads what ranges wrote.
-func parseRanges(text string) ([]span, error) {
-	var spans []span
+func parseRanges(text string) ([]seqRange, error) {
+	var spans []seqRange
 	for word := range strings.FieldsSeq(text) {
 		from, to, two := strings.Cut(word, "-")
 		if !two {
@@ -300,7 +300,7 @@ func parseRanges(text string) ([]span, error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, err
 		}
-		spans = append(spans, span{first, last})
+		spans = append(spans, seqRange{first, last})
 	}
 	return spans, nil
 }

@@ -52,11 +52,11 @@ func (d *failingDisk) arm(only string, at, times int, fail failure) {
 	d.only, d.at, d.times, d.fail, d.calls = only, at, times, fail, 0
 }
 
-func (d *failingDisk) open(path string) (writable, error) {
+func (d *failingDisk) openFile(path string) (writable, error) {
 	if f, ok := d.strike(path, "open"); ok && f.err != nil && !errors.Is(f.err, unix.EINTR) {
 		return nil, f.err
 	}
-	file, err := d.osDisk.open(path)
+	file, err := d.osDisk.openFile(path)
 	return failingFile{file, d, path}, err
 }
 
@@ -67,11 +67,11 @@ func (d *failingDisk) rename(from, to string) error {
 	return d.osDisk.rename(from, to)
 }
 
-func (d *failingDisk) remove(path string) error {
+func (d *failingDisk) removeFile(path string) error {
 	if f, ok := d.strike(path, "remove"); ok && f.err != nil {
 		return f.err
 	}
-	return d.osDisk.remove(path)
+	return d.osDisk.removeFile(path)
 }
 
 // syncDir is counted with the files of the journal: they are what it is for.

@@ -31,7 +31,7 @@ type Options struct {
 	// CheckpointEvery is the least time between two checkpoints; 0 is a second.
 	CheckpointEvery time.Duration
 
-	disk disk // nil is the real one
+	disk logDisk // nil is the real one
 }
 
 const (
@@ -140,8 +140,8 @@ func Open(dir string, options Options) (*FileLog, error) {
 	if l.writer.owed != nil {
 		l.commit(nil) // on a full disk it stays owed, and goes with the next batch
 	}
-	errand.Go(l.run)
-	errand.Go(l.follow)
+	errand.Go(l.runWriter)
+	errand.Go(l.runFollower)
 	l.finishErasures()
 	return l, nil
 }
@@ -175,7 +175,7 @@ func (l *FileLog) recover() error {
 		return err
 	}
 	if cut != nil {
-		if err := l.writer.owe(cut.record()); err != nil {
+		if err := l.writer.oweRecord(cut.tornRecord()); err != nil {
 			return err
 		}
 	}
@@ -243,12 +243,12 @@ func (l *FileLog) outcome(r Record, q *request) (Record, error) {
 		r.Seq, r.Time, r.Clock = q.seq, q.at.time, q.at.wall
 		return r, q.result
 	default:
-		return r, l.ended()
+		return r, l.endedError()
 	}
 }
 
-// ended is what is said of a log whose writer has ended.
-func (l *FileLog) ended() error {
+// endedError is what is said of a log whose writer has ended.
+func (l *FileLog) endedError() error {
 	return fault.New(fault.ErrUnavailable, "the audit log is closed; the daemon's log says why, and another daemon opens it again")
 }
 
@@ -258,13 +258,13 @@ func newRequest(r Record, owners *ownerEntries) (*request, error) {
 		return nil, err
 	}
 	q := &request{done: make(chan struct{}), owner: owner}
-	if q.rest, err = body(l); err != nil {
+	if q.rest, err = encodeBody(l); err != nil {
 		return nil, err
 	}
 	if entry == nil {
 		return q, nil
 	}
-	if q.personal, err = entry.rest(); err != nil {
+	if q.personal, err = entry.encodeRest(); err != nil {
 		return nil, err
 	}
 	if len(q.rest)+len(q.personal) > MaxRecord {
@@ -277,15 +277,15 @@ func (l *FileLog) enqueue(q *request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closing || l.lost {
-		return l.ended()
+		return l.endedError()
 	}
 	l.pending = append(l.pending, q)
-	l.signal()
+	l.wakeWriter()
 	return nil
 }
 
-// signal wakes the writer; the caller holds l.mu.
-func (l *FileLog) signal() {
+// wakeWriter wakes the writer; the caller holds l.mu.
+func (l *FileLog) wakeWriter() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -299,16 +299,16 @@ func (l *FileLog) between(do func() error) error {
 	l.mu.Lock()
 	if l.closing || l.lost {
 		l.mu.Unlock()
-		return l.ended()
+		return l.endedError()
 	}
 	l.tasks = append(l.tasks, func() { result <- do() })
-	l.signal()
+	l.wakeWriter()
 	l.mu.Unlock()
 	select {
 	case err := <-result:
 		return err
 	case <-l.done:
-		return l.ended()
+		return l.endedError()
 	}
 }
 
@@ -319,7 +319,7 @@ func (l *FileLog) Close() error {
 	l.mu.Lock()
 	already := l.closing
 	l.closing = true
-	l.signal()
+	l.wakeWriter()
 	l.mu.Unlock()
 	<-l.done
 	if already {

@@ -114,12 +114,12 @@ func checkFiles(t *testing.T, dir string, want []Record) {
 			if i := bytes.IndexFunc(bytes.TrimSuffix(text, []byte("\n")), func(r rune) bool { return r < ' ' || unprintable(r) }); i >= 0 {
 				t.Errorf("record %d has a raw control character at byte %d: %q", seq, i, text)
 			}
-			r, err := decode(text, uint64(seq))
+			r, err := decodeLine(text, uint64(seq))
 			if err != nil {
 				t.Fatal(err)
 			}
-			rest, err := body(r)
-			if err != nil || !bytes.Equal(stamp(nil, r.Seq, stampTime{r.Time, r.Clock}, rest), text) {
+			rest, err := encodeBody(r)
+			if err != nil || !bytes.Equal(appendStamped(nil, r.Seq, stampTime{r.Time, r.Clock}, rest), text) {
 				t.Errorf("record %d is not canonical (%v): %q", seq, err, text)
 			}
 			seq++
@@ -410,17 +410,17 @@ func TestEncodingIsCanonical(t *testing.T) {
 			Command: []string{string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))},
 			Detail:  rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "detail"),
 		}
-		rest, err := body(line{Record: r})
+		rest, err := encodeBody(encodedRecord{Record: r})
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := stamp(nil, 7, stampTime{time: time.Unix(1, 5).UTC()}, rest)
-		back, err := decode(text, 7)
+		text := appendStamped(nil, 7, stampTime{time: time.Unix(1, 5).UTC()}, rest)
+		back, err := decodeLine(text, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := body(back)
-		if err != nil || !bytes.Equal(stamp(nil, back.Seq, stampTime{back.Time, back.Clock}, again), text) {
+		again, err := encodeBody(back)
+		if err != nil || !bytes.Equal(appendStamped(nil, back.Seq, stampTime{back.Time, back.Clock}, again), text) {
 			t.Fatalf("not canonical (%v): %q", err, text)
 		}
 		if back.Reason != r.Reason {
@@ -433,7 +433,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"seq":0,"timestamp":"2026-01-01T00:00:00Z","kind":"package","outcome":"served"}`))
 	f.Add([]byte(`{"seq":0,`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		r, err := decode(line, 0)
+		r, err := decodeLine(line, 0)
 		if err == nil && r.Seq != 0 {
 			t.Fatalf("record %d passed for record 0: %q", r.Seq, line)
 		}

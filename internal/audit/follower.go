@@ -40,7 +40,7 @@ type follower struct {
 	key       checkpoint.Key
 	next      *checkpoint.Key // a rotation has vouched for it, and it is not in its place yet
 	keys      []string        // public ones, oldest first
-	tree      tree
+	tree      hashTree
 	at        position
 	notes     writable
 	notesSize int64 // of the file, as far as it is whole notes
@@ -60,7 +60,7 @@ func newFollower() follower {
 	return follower{grown: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
-func (f *follower) wake() {
+func (f *follower) wakeFollower() {
 	select {
 	case f.grown <- struct{}{}:
 	default:
@@ -80,8 +80,8 @@ func (f *follower) close() error {
 	return first
 }
 
-// follow is the follower's goroutine.
-func (l *FileLog) follow() {
+// runFollower is the follower's goroutine.
+func (l *FileLog) runFollower() {
 	f := &l.follower
 	defer close(f.done)
 	for {
@@ -91,7 +91,7 @@ func (l *FileLog) follow() {
 		case <-f.grown:
 		}
 		if errand.Try(l.advance) != nil {
-			f.wake() // again, after a pause
+			f.wakeFollower() // again, after a pause
 		}
 		select {
 		case <-f.stop:
@@ -120,9 +120,9 @@ func (l *FileLog) advance() error {
 	switch {
 	case f.failure != nil:
 	case f.tree.size > f.last.Size:
-		f.failure = l.sign(checkpoint.Checkpoint{}, f.key)
+		f.failure = l.signCheckpoint(checkpoint.Checkpoint{}, f.key)
 	case len(f.tree.buffer) > 0: // it was made again, and no record has come since
-		f.failure = f.tree.flush()
+		f.failure = f.tree.flushLeaves()
 	}
 	if f.failure != nil {
 		f.failure = fault.Wrap(fault.ErrUnavailable, f.failure, "the audit log's records are durable, but no checkpoint covers the last ones yet")
@@ -157,7 +157,7 @@ func (f *follower) followSegment(dir string, s segment, end uint64) error {
 	if s.form != plain {
 		return f.followLeaves(dir, s, end)
 	}
-	file, err := os.Open(filepath.Join(dir, s.name()))
+	file, err := os.Open(filepath.Join(dir, s.fileName()))
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (f *follower) followSegment(dir string, s segment, end uint64) error {
 			if seq, ok := seqOf(text); !ok || seq != uint64(f.tree.size) {
 				return readFault(io.EOF, uint64(f.tree.size))
 			}
-			if err := f.tree.push(leafOf(text)); err != nil {
+			if err := f.tree.pushLeaf(leafOf(text)); err != nil {
 				return err
 			}
 		} else {
@@ -205,21 +205,21 @@ func (f *follower) followLeaves(dir string, s segment, end uint64) error {
 		if _, err := io.ReadFull(leaves, leaf[:]); err != nil {
 			return err
 		}
-		if err := f.tree.push(leaf); err != nil {
+		if err := f.tree.pushLeaf(leaf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sign writes a checkpoint over the whole tree, made durable first. c brings
+// signCheckpoint writes a checkpoint over the whole tree, made durable first. c brings
 // what is special about it. The caller holds the follower's lock.
-func (l *FileLog) sign(c checkpoint.Checkpoint, keys ...checkpoint.Key) error {
+func (l *FileLog) signCheckpoint(c checkpoint.Checkpoint, keys ...checkpoint.Key) error {
 	f := &l.follower
-	if err := f.tree.flush(); err != nil {
+	if err := f.tree.flushLeaves(); err != nil {
 		return err
 	}
-	c.Origin, c.Size, c.Root = f.key.Name(), f.tree.size, f.tree.root()
+	c.Origin, c.Size, c.Root = f.key.Name(), f.tree.size, f.tree.rootHash()
 	c.Time = l.options.Clock.Read().Now.UTC().Round(0)
 	if c.Time.Before(f.last.Time) {
 		c.Time = f.last.Time

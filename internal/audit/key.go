@@ -144,11 +144,11 @@ func (l *FileLog) rotate() error {
 		return err
 	}
 	both := checkpoint.Checkpoint{OldKey: f.key.Public(), NewKey: next.Public()}
-	if err := l.sign(both, f.key, next); err != nil {
+	if err := l.signCheckpoint(both, f.key, next); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the key was not replaced")
 	}
 	f.next = &next
-	return l.install(next)
+	return l.installKey(next)
 }
 
 // installLate puts a new key in its place that could not be put there before.
@@ -159,7 +159,7 @@ func (l *FileLog) installLate() error {
 	if f.next == nil {
 		return nil
 	}
-	if err := l.install(*f.next); err != nil {
+	if err := l.installKey(*f.next); err != nil {
 		return err
 	}
 	q, err := newRequest(rotated(f.last.OldKey, f.last.NewKey), nil)
@@ -172,8 +172,8 @@ func (l *FileLog) installLate() error {
 	return err
 }
 
-// install makes a key that a rotation has vouched for the log's key.
-func (l *FileLog) install(next checkpoint.Key) error {
+// installKey makes a key that a rotation has vouched for the log's key.
+func (l *FileLog) installKey(next checkpoint.Key) error {
 	f := &l.follower
 	f.key = next
 	f.keys = append(slices.DeleteFunc(f.keys, func(k string) bool { return k == next.Public() }), next.Public())
@@ -198,7 +198,7 @@ func (l *FileLog) finishRotation() error {
 	f := &l.follower
 	path := l.options.KeyFile + nextKey
 	if f.last.NewKey == "" {
-		if err := l.options.disk.remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := l.options.disk.removeFile(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fault.Wrap(fault.ErrUnavailable, err, "the key of an unfinished rotation, %s, can't be removed", path)
 		}
 		return nil
@@ -209,7 +209,7 @@ func (l *FileLog) finishRotation() error {
 	case err != nil:
 		return err
 	case next.Public() == f.last.NewKey:
-		if err := l.install(next); err != nil {
+		if err := l.installKey(next); err != nil {
 			return err
 		}
 	}
@@ -217,7 +217,7 @@ func (l *FileLog) finishRotation() error {
 		return fault.Invalid("the audit log's key %s is not the one that its last checkpoint was handed over to; put the right key back", l.options.KeyFile)
 	}
 	if uint64(f.last.Size) == l.next { // no record after it: the crash came before
-		return l.writer.owe(rotated(f.last.OldKey, f.last.NewKey))
+		return l.writer.oweRecord(rotated(f.last.OldKey, f.last.NewKey))
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ type marks struct {
 	of map[uint64][]int64 // by the segment's first record: the offsets of every markEvery-th
 }
 
-// note tells that a segment's record begins at an offset.
-func (m *marks) note(first, seq uint64, offset int64) {
+// noteMark tells that a segment's record begins at an offset.
+func (m *marks) noteMark(first, seq uint64, offset int64) {
 	n := seq - first
 	if n%markEvery != 0 {
 		return

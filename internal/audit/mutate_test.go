@@ -47,7 +47,7 @@ func segmentFiles(t *testing.T, dir string) []string {
 	must(t, err)
 	var names []string
 	for _, s := range segments {
-		names = append(names, s.name())
+		names = append(names, s.fileName())
 	}
 	return names
 }

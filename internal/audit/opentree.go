@@ -35,10 +35,10 @@ func (l *FileLog) openTree() error {
 	if err := l.finishRotation(); err != nil {
 		return err
 	}
-	if f.notes, err = l.options.disk.open(filepath.Join(l.dir, checkpointsName)); err != nil {
+	if f.notes, err = l.options.disk.openFile(filepath.Join(l.dir, checkpointsName)); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the audit log's checkpoints can't be opened for writing")
 	}
-	if f.tree.file, err = l.options.disk.open(filepath.Join(l.dir, treeName)); err != nil {
+	if f.tree.file, err = l.options.disk.openFile(filepath.Join(l.dir, treeName)); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the audit log's tree can't be opened for writing")
 	}
 	if err := uninterrupted(func() error { return l.options.disk.syncDir(l.dir) }); err != nil {
@@ -48,7 +48,7 @@ func (l *FileLog) openTree() error {
 		return err
 	}
 	if len(f.tree.buffer) > 0 || l.writer.owed != nil {
-		f.wake()
+		f.wakeFollower()
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (l *FileLog) reconcile() error {
 		if f.tree.frontier, err = loadFrontier(flat, f.last.Size); err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "the audit log's tree can't be read")
 		}
-		if f.tree.root() != f.last.Root {
+		if f.tree.rootHash() != f.last.Root {
 			return fault.Invalid("the audit log's file %q is not what its last checkpoint covers; move it away and it is made again from the records, if they are right", treeName)
 		}
 		if err := l.compareLast(flat); err != nil {
@@ -179,7 +179,7 @@ func (l *FileLog) rebuild() error {
 	if err != nil {
 		return treeFault(err)
 	}
-	if f.tree.root() != f.last.Root {
+	if f.tree.rootHash() != f.last.Root {
 		return fault.Invalid("the audit log's records are not what its last checkpoint covers: they were changed; `cofferdam audit verify --dir %s` says which, put them back from a copy", l.dir)
 	}
 	if err := l.catchUp(); err != nil {
@@ -214,7 +214,7 @@ func (l *FileLog) compareLast(flat io.ReaderAt) error {
 			return fault.Wrap(fault.ErrUnavailable, err, "the audit log's tree can't be read")
 		}
 		if leaf != leafOf(text) {
-			return fault.Invalid("the audit log is damaged: record %d in %s is not what its last checkpoint covers; put it back from a copy", seq, s.name())
+			return fault.Invalid("the audit log is damaged: record %d in %s is not what its last checkpoint covers; put it back from a copy", seq, s.fileName())
 		}
 	}
 	return nil

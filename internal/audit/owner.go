@@ -81,8 +81,8 @@ type ownerEntries struct {
 	by map[ownerID]*ownerEntry
 }
 
-// entry returns the entry of a run's owner, a new one if there is none.
-func (o *ownerEntries) entry(id ownerID) (*ownerEntry, error) {
+// entryOf returns the entry of a run's owner, a new one if there is none.
+func (o *ownerEntries) entryOf(id ownerID) (*ownerEntry, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if known := o.by[id]; known != nil {
@@ -96,7 +96,7 @@ func (o *ownerEntries) entry(id ownerID) (*ownerEntry, error) {
 	var err error
 	if e.Of, err = e.commitment(); err == nil {
 		made.of = e.Of
-		made.rest, err = e.rest()
+		made.rest, err = e.encodeRest()
 	}
 	if err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func (o *ownerEntries) entry(id ownerID) (*ownerEntry, error) {
 	return made, nil
 }
 
-// forget has the next record of each run begin another entry.
-func (o *ownerEntries) forget() {
+// forgetEntries has the next record of each run begin another entry.
+func (o *ownerEntries) forgetEntries() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.by = nil
@@ -123,7 +123,7 @@ type sharedEntries struct {
 	era int // counts forget: what was read before one must not come after it
 }
 
-func (s *sharedEntries) get(of string) (e personalEntry, known bool, era int) {
+func (s *sharedEntries) getEntry(of string) (e personalEntry, known bool, era int) {
 	if s == nil {
 		return e, false, 0
 	}
@@ -133,7 +133,7 @@ func (s *sharedEntries) get(of string) (e personalEntry, known bool, era int) {
 	return e, known, s.era
 }
 
-func (s *sharedEntries) put(e personalEntry, era int) {
+func (s *sharedEntries) putEntry(e personalEntry, era int) {
 	if s == nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (s *sharedEntries) put(e personalEntry, era int) {
 	s.by[e.Of] = e
 }
 
-func (s *sharedEntries) forget() {
+func (s *sharedEntries) forgetEntries() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.by, s.era = nil, s.era+1

@@ -56,7 +56,7 @@ const (
 // takeOut splits a record into what goes into its line and what is personal: an entry of its
 // own, or, where that would only say whose run it is, the one that it shares with the run's
 // others. Both are nil if nothing is personal.
-func takeOut(r Record, owners *ownerEntries) (line, *personalEntry, *ownerEntry, error) {
+func takeOut(r Record, owners *ownerEntries) (encodedRecord, *personalEntry, *ownerEntry, error) {
 	data := personalData{User: r.User, Token: r.Token, Task: r.Task}
 	for _, key := range PersonalDetail() {
 		value, ok := r.Detail[key]
@@ -74,21 +74,21 @@ func takeOut(r Record, owners *ownerEntries) (line, *personalEntry, *ownerEntry,
 	owned, more := data.User != "" || data.Token != "", data.Task != "" || data.Detail != nil
 	switch {
 	case !owned && !more:
-		return line{Record: r}, nil, nil, nil
+		return encodedRecord{Record: r}, nil, nil, nil
 	case !more && r.Run != "":
-		owner, err := owners.entry(ownerID{r.Run, data.User, data.Token})
+		owner, err := owners.entryOf(ownerID{r.Run, data.User, data.Token})
 		if err != nil {
-			return line{}, nil, nil, err
+			return encodedRecord{}, nil, nil, err
 		}
-		return line{Record: r, Owner: owner.of}, nil, owner, nil
+		return encodedRecord{Record: r, Owner: owner.of}, nil, owner, nil
 	}
 	e := &personalEntry{Run: r.Run, Salt: make([]byte, saltBytes), Data: &data}
 	if _, err := rand.Read(e.Salt); err != nil {
-		return line{}, nil, nil, err
+		return encodedRecord{}, nil, nil, err
 	}
 	var err error
 	e.Of, err = e.commitment()
-	return line{Record: r, Personal: e.Of}, e, nil, err
+	return encodedRecord{Record: r, Personal: e.Of}, e, nil, err
 }
 
 func (e *personalEntry) commitment() (string, error) {
@@ -109,8 +109,8 @@ func (e *personalEntry) proves() bool {
 	return err == nil && of == e.Of
 }
 
-// rest is the entry's line after its number, newline included.
-func (e *personalEntry) rest() ([]byte, error) {
+// encodeRest is the entry's line after its number, newline included.
+func (e *personalEntry) encodeRest() ([]byte, error) {
 	unnumbered := *e
 	unnumbered.Seq = 0
 	text, err := canonical(unnumbered)
@@ -156,7 +156,7 @@ type personalReader struct {
 	entries map[string]personalEntry // by commitment
 }
 
-func (p *personalReader) find(of string) (personalEntry, bool, error) {
+func (p *personalReader) findEntry(of string) (personalEntry, bool, error) {
 	if p.entries == nil {
 		entries, err := readPersonal(p.path)
 		if err != nil {

@@ -42,9 +42,9 @@ func (p *personalCursor) close() error {
 	return file.Close()
 }
 
-// join puts a record together again. Whether the data are the right ones is for
+// joinPersonal puts a record together again. Whether the data are the right ones is for
 // Verify to say; readers take what proves itself and leave the rest.
-func (p *personalCursor) join(l line) (Record, error) {
+func (p *personalCursor) joinPersonal(l encodedRecord) (Record, error) {
 	r := l.Record
 	if l.Owner != "" {
 		err := p.joinOwner(&r, l.Owner)
@@ -53,7 +53,7 @@ func (p *personalCursor) join(l line) (Record, error) {
 	if l.Personal == "" {
 		return r, nil
 	}
-	e, err := p.find(r.Seq, l.Personal)
+	e, err := p.findEntry(r.Seq, l.Personal)
 	if err != nil {
 		return r, err
 	}
@@ -71,17 +71,17 @@ func (p *personalCursor) join(l line) (Record, error) {
 
 // joinOwner puts in whose run it is, by the commitment to it.
 func (p *personalCursor) joinOwner(r *Record, of string) error {
-	e, known, era := p.shared.get(of)
+	e, known, era := p.shared.getEntry(of)
 	if !known {
 		if p.whole.path == "" || p.era != era { // else it has what was erased since
 			p.whole, p.era = personalReader{path: p.path}, era
 		}
 		var err error
-		if e, known, err = p.whole.find(of); err != nil {
+		if e, known, err = p.whole.findEntry(of); err != nil {
 			return err
 		}
 		if known && e.proves() {
-			p.shared.put(e, era)
+			p.shared.putEntry(e, era)
 		}
 	}
 	if !known || !e.proves() {
@@ -96,16 +96,16 @@ func (p *personalCursor) joinOwner(r *Record, of string) error {
 	return nil
 }
 
-// find returns the entry of a commitment; one without anything if there is none.
-func (p *personalCursor) find(seq uint64, of string) (personalEntry, error) {
-	err := p.move(seq)
+// findEntry returns the entry of a commitment; one without anything if there is none.
+func (p *personalCursor) findEntry(seq uint64, of string) (personalEntry, error) {
+	err := p.moveTo(seq)
 	if errors.Is(err, os.ErrNotExist) {
 		return personalEntry{}, nil
 	}
 	var e personalEntry
 	found := false
 	if err == nil {
-		e, found, err = p.next(seq, of)
+		e, found, err = p.nextEntry(seq, of)
 	}
 	if err != nil {
 		return personalEntry{}, fault.Wrap(fault.ErrUnavailable, err, "the personal data of the audit log can't be read")
@@ -114,12 +114,12 @@ func (p *personalCursor) find(seq uint64, of string) (personalEntry, error) {
 		return e, nil
 	}
 	whole := personalReader{path: p.path}
-	e, _, err = whole.find(of)
+	e, _, err = whole.findEntry(of)
 	return e, err
 }
 
-// move goes to an entry before that of seq, unless the cursor is there.
-func (p *personalCursor) move(seq uint64) error {
+// moveTo goes to an entry before that of seq, unless the cursor is there.
+func (p *personalCursor) moveTo(seq uint64) error {
 	if p.file == nil {
 		file, err := os.Open(p.path)
 		if err != nil {
@@ -138,9 +138,9 @@ func (p *personalCursor) move(seq uint64) error {
 	return nil
 }
 
-// next reads on up to the entry of seq with this commitment. Of a crash there may
+// nextEntry reads on up to the entry of seq with this commitment. Of a crash there may
 // be others of the same number.
-func (p *personalCursor) next(seq uint64, of string) (personalEntry, bool, error) {
+func (p *personalCursor) nextEntry(seq uint64, of string) (personalEntry, bool, error) {
 	for {
 		head, err := p.lines.Peek(seqPrefix)
 		if len(head) == 0 {

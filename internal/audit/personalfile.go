@@ -35,26 +35,26 @@ func (p *personalFile) close() error {
 	return file.Close()
 }
 
-// keep says that the records are in the log to which the last bytes belong.
-func (p *personalFile) keep(added int) {
+// keepBytes says that the records are in the log to which the last bytes belong.
+func (p *personalFile) keepBytes(added int) {
 	if added > 0 {
 		p.size, p.dirty = p.size+int64(added), false
 	}
 	for _, of := range p.fresh {
-		p.share(of)
+		p.shareEntry(of)
 	}
 	p.fresh = nil
 }
 
-func (p *personalFile) share(of string) {
+func (p *personalFile) shareEntry(of string) {
 	if p.shared == nil {
 		p.shared = map[string]bool{}
 	}
 	p.shared[of] = true
 }
 
-// add puts an entry's line into the buffer.
-func (p *personalFile) add(seq uint64, rest []byte) {
+// addEntry puts an entry's line into the buffer.
+func (p *personalFile) addEntry(seq uint64, rest []byte) {
 	p.buffer = append(p.buffer, `{"seq":`...)
 	p.buffer = strconv.AppendUint(p.buffer, seq, 10)
 	p.buffer = append(p.buffer, rest...)
@@ -68,11 +68,11 @@ func (w *writer) writePersonal(batch []*request) (added int, err error) {
 	p.buffer, p.fresh = p.buffer[:0], nil
 	for _, q := range batch {
 		if q.owner != nil && !p.shared[q.owner.of] && !slices.Contains(p.fresh, q.owner.of) {
-			p.add(q.seq, q.owner.rest)
+			p.addEntry(q.seq, q.owner.rest)
 			p.fresh = append(p.fresh, q.owner.of)
 		}
 		if q.personal != nil {
-			p.add(q.seq, q.personal)
+			p.addEntry(q.seq, q.personal)
 		}
 	}
 	if len(p.buffer) == 0 {
@@ -118,7 +118,7 @@ func (w *writer) openPersonal() error {
 	if w.personal.file != nil {
 		return nil
 	}
-	file, err := w.disk.open(filepath.Join(w.dir, personalName(w.first)))
+	file, err := w.disk.openFile(filepath.Join(w.dir, personalName(w.first)))
 	if err != nil {
 		return err
 	}

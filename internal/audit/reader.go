@@ -37,7 +37,7 @@ func OpenReader(dir string) (*Reader, error) {
 		r.log.next = last.first + uint64(last.count)
 		return r, nil
 	}
-	if last.size, _, err = r.log.wholeRecords(filepath.Join(dir, last.name()), last.first); err != nil {
+	if last.size, _, err = r.log.wholeRecords(filepath.Join(dir, last.fileName()), last.first); err != nil {
 		return nil, err
 	}
 	r.log.next = r.log.writer.next

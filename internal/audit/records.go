@@ -24,7 +24,7 @@ func (l *FileLog) Records(ctx context.Context, f Filter) iter.Seq2[Record, error
 		l.mu.Lock()
 		segments, next := slices.Clone(l.bounds), l.next
 		l.mu.Unlock()
-		s := selector{filter: f, hints: f.hints(), marks: &l.marks, shared: &l.shared, proof: l.proof}
+		s := selector{filter: f, hints: f.lineHints(), marks: &l.marks, shared: &l.shared, proof: l.proof}
 		s.records(ctx, l.dir, segments, next, yield)
 	}
 }
@@ -36,7 +36,7 @@ func (s selector) records(ctx context.Context, dir string, segments []segment, n
 		if i+1 < len(segments) {
 			end = segments[i+1].first
 		}
-		if _, more := s.next(b.first, end); !more || b.form == elsewhere {
+		if _, more := s.nextSeq(b.first, end); !more || b.form == elsewhere {
 			continue
 		}
 		s.personal = &personalCursor{path: filepath.Join(dir, personalName(b.first)), shared: s.shared, proof: s.proof}
@@ -63,20 +63,20 @@ func readSegment(ctx context.Context, dir string, b segment, end uint64, s selec
 	lines := bufio.NewReaderSize(file, MaxRecord)
 	offset := int64(0)
 	for seq := b.first; seq < end; seq++ {
-		wanted, more := s.next(seq, end)
+		wanted, more := s.nextSeq(seq, end)
 		if !more {
 			return true
 		}
 		if wanted >= seq+markEvery {
 			if at, there := s.marks.nearest(b.first, wanted); at > seq {
-				if err := file.skip(lines, there-offset); err != nil {
+				if err := file.skipBytes(lines, there-offset); err != nil {
 					yield(Record{}, readFault(err, at))
 					return false
 				}
 				seq, offset = at, there
 			}
 		}
-		s.marks.note(b.first, seq, offset)
+		s.marks.noteMark(b.first, seq, offset)
 		if err := ctx.Err(); err != nil {
 			yield(Record{}, err)
 			return false
@@ -87,7 +87,7 @@ func readSegment(ctx context.Context, dir string, b segment, end uint64, s selec
 			return false
 		}
 		offset += int64(len(text))
-		r, selected, err := s.pick(text, seq)
+		r, selected, err := s.pickRecord(text, seq)
 		if (selected || err != nil) && !yield(r, err) || err != nil {
 			return false
 		}
@@ -142,7 +142,7 @@ type selector struct {
 	proof    *proof // nil: nothing was verified
 }
 
-func (f Filter) hints() [][]byte {
+func (f Filter) lineHints() [][]byte {
 	var hints [][]byte
 	add := func(key, value string) {
 		if value == "" {
@@ -157,15 +157,15 @@ func (f Filter) hints() [][]byte {
 	return hints
 }
 
-func (s selector) pick(text []byte, seq uint64) (Record, bool, error) {
-	if err := s.proof.holds(seq, text); err != nil {
+func (s selector) pickRecord(text []byte, seq uint64) (Record, bool, error) {
+	if err := s.proof.checkLine(seq, text); err != nil {
 		return Record{}, false, err
 	}
 	got, ok := seqOf(text)
 	if !ok || got != seq {
 		return Record{}, false, fault.Invalid("the log is damaged: record %d is not where it belongs", seq)
 	}
-	if wanted, _ := s.next(seq, seq+1); wanted != seq {
+	if wanted, _ := s.nextSeq(seq, seq+1); wanted != seq {
 		return Record{}, false, nil
 	}
 	for _, hint := range s.hints {
@@ -176,14 +176,14 @@ func (s selector) pick(text []byte, seq uint64) (Record, bool, error) {
 	if s.filter.Alarms && !hintsAtAlarm(text) {
 		return Record{}, false, nil
 	}
-	l, err := decode(text, seq)
+	l, err := decodeLine(text, seq)
 	if err != nil {
 		return Record{}, false, err
 	}
 	if !s.filter.selects(l.Record) {
 		return Record{}, false, nil
 	}
-	r, err := s.personal.join(l)
+	r, err := s.personal.joinPersonal(l)
 	return r, err == nil && s.filter.concerns(r), err
 }
 
@@ -192,9 +192,9 @@ func hintsAtAlarm(line []byte) bool {
 	return bytes.Contains(line, []byte(`"`+DetailAlarm+`":"`+detailTrue+`"`)) || bytes.Contains(line, []byte(`"outcome":"`+string(Alarm)+`"`))
 }
 
-// next returns the first record from seq on, and before end, that can be selected
+// nextSeq returns the first record from seq on, and before end, that can be selected
 // as far as its number says; false: there is none.
-func (s selector) next(seq, end uint64) (uint64, bool) {
+func (s selector) nextSeq(seq, end uint64) (uint64, bool) {
 	seq = max(seq, s.filter.FromSeq)
 	if s.filter.Seqs != nil {
 		i, _ := slices.BinarySearch(s.filter.Seqs, seq)

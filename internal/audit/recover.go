@@ -19,7 +19,7 @@ type torn struct {
 	bytes         int64
 }
 
-func (t *torn) record() Record {
+func (t *torn) tornRecord() Record {
 	return Record{
 		Kind: KindDaemon, Outcome: Failed,
 		Reason: "A crash tore the end of the audit log; the torn bytes were never acknowledged and are kept in a side file.",
@@ -32,7 +32,7 @@ func (t *torn) record() Record {
 // repair finds the segments, checks that they follow each other, and cuts a
 // torn end off the last one. It returns what it cut, nil if nothing.
 func (l *FileLog) repair() (*torn, error) {
-	if err := l.tidy(); err != nil {
+	if err := l.tidyFiles(); err != nil {
 		return nil, err
 	}
 	segments, err := listSegments(l.dir)
@@ -61,11 +61,11 @@ func (l *FileLog) repair() (*torn, error) {
 	return l.recoverLast(last.first)
 }
 
-// tidy removes the files that a crash kept from being renamed into place.
-func (l *FileLog) tidy() error {
+// tidyFiles removes the files that a crash kept from being renamed into place.
+func (l *FileLog) tidyFiles() error {
 	left, err := filepath.Glob(filepath.Join(l.dir, "*.tmp"))
 	for _, path := range left {
-		err = errors.Join(err, l.options.disk.remove(path))
+		err = errors.Join(err, l.options.disk.removeFile(path))
 	}
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be tidied up")
@@ -112,7 +112,7 @@ func (l *FileLog) recoverLast(first uint64) (*torn, error) {
 			return nil, err
 		}
 	}
-	file, err := l.options.disk.open(path)
+	file, err := l.options.disk.openFile(path)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be opened for writing")
 	}
@@ -121,7 +121,7 @@ func (l *FileLog) recoverLast(first uint64) (*torn, error) {
 	// A cut, or lines whose sync a crash prevented, become durable before
 	// anything is built on them.
 	w.dirty = true
-	if err := w.mend(); err != nil {
+	if err := w.mendFile(); err != nil {
 		return nil, joinClose(fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be repaired"), file)
 	}
 	l.bounds[len(l.bounds)-1].size = whole
@@ -151,7 +151,7 @@ func (l *FileLog) wholeRecords(path string, first uint64) (whole, size int64, er
 		if err != nil {
 			break
 		}
-		r, bad := decode(text, l.writer.next)
+		r, bad := decodeLine(text, l.writer.next)
 		if bad != nil {
 			break
 		}
@@ -160,7 +160,7 @@ func (l *FileLog) wholeRecords(path string, first uint64) (whole, size int64, er
 		}
 		whole += int64(len(text))
 		l.writer.next, l.writer.last = r.Seq+1, r.Time
-		l.writer.known = stampTime{r.Time, r.Clock}.known()
+		l.writer.known = stampTime{r.Time, r.Clock}.knownTime()
 		l.watchErasure(r.Record)
 	}
 	// A crash can only have torn the batch that was on its way.
@@ -202,7 +202,7 @@ func (l *FileLog) createSide(t *torn) (writable, error) {
 		t.side = fmt.Sprintf("%012d.%d.torn", l.writer.next, i)
 		path := filepath.Join(l.dir, t.side)
 		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) { // nobody else writes here
-			return l.options.disk.open(path)
+			return l.options.disk.openFile(path)
 		}
 	}
 	return nil, os.ErrExist

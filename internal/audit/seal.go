@@ -64,7 +64,7 @@ func (l *FileLog) Seal(ctx context.Context, before SealBefore, by string) (SealR
 		}
 		done, err := l.sealSegment(ctx, s, segments[i+1].first, by)
 		if err != nil {
-			return report, fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be sealed; it is as it was", s.name())
+			return report, fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be sealed; it is as it was", s.fileName())
 		}
 		report.Segments = append(report.Segments, done)
 	}
@@ -75,11 +75,11 @@ func (l *FileLog) olderThan(s segment, next uint64, before SealBefore) (bool, er
 	if before.Time.IsZero() {
 		return next <= before.Record, nil
 	}
-	text, err := lastLine(filepath.Join(l.dir, s.name()), s.size)
+	text, err := lastLine(filepath.Join(l.dir, s.fileName()), s.size)
 	if err != nil {
 		return false, fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be read")
 	}
-	last, err := decode(text, next-1)
+	last, err := decodeLine(text, next-1)
 	if err != nil {
 		return false, err
 	}
@@ -135,7 +135,7 @@ func (l *FileLog) sealSegment(ctx context.Context, s segment, next uint64, by st
 	i := slices.IndexFunc(l.bounds, func(b segment) bool { return b.first == s.first })
 	l.bounds[i] = sealedAs
 	l.mu.Unlock()
-	err = uninterrupted(func() error { return l.options.disk.remove(filepath.Join(l.dir, s.name())) })
+	err = uninterrupted(func() error { return l.options.disk.removeFile(filepath.Join(l.dir, s.fileName())) })
 	if err == nil {
 		err = uninterrupted(func() error { return l.options.disk.syncDir(l.dir) })
 	}
@@ -210,7 +210,7 @@ func (l *FileLog) checkSealed(s segment, leaves []byte) (sum string, size int64,
 	if n != s.count {
 		return "", 0, fmt.Errorf("%d of %d records can be read after compression", n, s.count)
 	}
-	return hashFile(filepath.Join(l.dir, s.name()))
+	return hashFile(filepath.Join(l.dir, s.fileName()))
 }
 
 func hashFile(path string) (sum string, size int64, err error) {

@@ -48,8 +48,8 @@ const (
 	personalSuffix = ".personal"
 )
 
-// name is the file that has the segment's lines.
-func (s segment) name() string {
+// fileName is the file that has the segment's lines.
+func (s segment) fileName() string {
 	switch s.form {
 	case plain:
 		return segmentName(s.first)
@@ -87,11 +87,11 @@ func listSegments(dir string) ([]segment, error) {
 	}
 	slices.SortFunc(segments, func(a, b segment) int { return int(int64(a.first) - int64(b.first)) })
 	if len(segments) > 0 && segments[0].first != 0 {
-		return nil, fault.Invalid("the audit log in %s has lost its beginning: its first segment is %s", dir, segments[0].name())
+		return nil, fault.Invalid("the audit log in %s has lost its beginning: its first segment is %s", dir, segments[0].fileName())
 	}
 	for i, s := range segments[:max(0, len(segments)-1)] {
 		if next := segments[i+1]; s.form != plain && s.first+uint64(s.count) != next.first {
-			return nil, fault.Invalid("the audit log is damaged: %s has the hashes of %d records, and the next segment is %s", leavesName(s.first), s.count, next.name())
+			return nil, fault.Invalid("the audit log is damaged: %s has the hashes of %d records, and the next segment is %s", leavesName(s.first), s.count, next.fileName())
 		}
 	}
 	return segments, nil
@@ -129,7 +129,7 @@ func segmentOf(dir string, e os.DirEntry, suffix string, found map[uint64]segmen
 
 // openLines opens the lines of a segment that has some here.
 func openLines(dir string, s segment) (*lineFile, error) {
-	f, err := os.Open(filepath.Join(dir, s.name()))
+	f, err := os.Open(filepath.Join(dir, s.fileName()))
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +153,8 @@ type lineFile struct {
 // close gives the file free; nothing was written to it.
 func (l *lineFile) close() { l.file.Close() }
 
-// skip passes over n bytes of the lines that are read through a buffer.
-func (l *lineFile) skip(through *bufio.Reader, n int64) error {
+// skipBytes passes over n bytes of the lines that are read through a buffer.
+func (l *lineFile) skipBytes(through *bufio.Reader, n int64) error {
 	ahead := n - int64(through.Buffered())
 	seeker, ok := l.Reader.(io.Seeker)
 	if !ok || ahead <= 0 {

@@ -20,9 +20,9 @@ type frontier struct {
 	edge [64]tlog.Hash
 }
 
-// add adds a leaf and appends to dst the hashes that it completes: the leaf, then
+// addLeaf adds a leaf and appends to dst the hashes that it completes: the leaf, then
 // its parents upwards. In this order a tree file keeps them (tlog.StoredHashIndex).
-func (f *frontier) add(dst []byte, leaf tlog.Hash) []byte {
+func (f *frontier) addLeaf(dst []byte, leaf tlog.Hash) []byte {
 	h, level := leaf, 0
 	dst = append(dst, h[:]...)
 	for ; f.size>>level&1 == 1; level++ {
@@ -34,8 +34,8 @@ func (f *frontier) add(dst []byte, leaf tlog.Hash) []byte {
 	return dst
 }
 
-// root is the root hash; of the empty tree what tlog says.
-func (f *frontier) root() tlog.Hash {
+// rootHash is the root hash; of the empty tree what tlog says.
+func (f *frontier) rootHash() tlog.Hash {
 	if f.size == 0 {
 		h, _ := tlog.TreeHash(0, nil) // can't fail: nothing is read
 		return h
@@ -88,10 +88,10 @@ func treeReader(file io.ReaderAt) tlog.HashReader {
 	})
 }
 
-// tree is the tree with its file: all hashes in the order of
+// hashTree is the tree with its file: all hashes in the order of
 // tlog.StoredHashIndex, 32 bytes each. What is in it can be made again from the
 // segments; only what a checkpoint covers is known to be on the disk.
-type tree struct {
+type hashTree struct {
 	frontier
 
 	file   writable
@@ -101,21 +101,21 @@ type tree struct {
 
 const treeBuffer = 1 << 20
 
-// push adds a leaf; it is in the file after flush. On an error the leaf was not
+// pushLeaf adds a leaf; it is in the file after flush. On an error the leaf was not
 // added.
-func (t *tree) push(leaf tlog.Hash) error {
+func (t *hashTree) pushLeaf(leaf tlog.Hash) error {
 	if len(t.buffer) >= treeBuffer {
-		if err := t.write(); err != nil {
+		if err := t.writeBuffer(); err != nil {
 			return err
 		}
 	}
-	t.buffer = t.add(t.buffer, leaf)
+	t.buffer = t.addLeaf(t.buffer, leaf)
 	return nil
 }
 
-// write writes the buffer. After an error it is still in the buffer, and the next
+// writeBuffer writes the buffer. After an error it is still in the buffer, and the next
 // write repeats it at the same place.
-func (t *tree) write() error {
+func (t *hashTree) writeBuffer() error {
 	if err := writeAll(t.file, t.buffer, t.flat); err != nil {
 		return fmt.Errorf("write the tree: %w", err)
 	}
@@ -124,9 +124,9 @@ func (t *tree) write() error {
 	return nil
 }
 
-// flush makes all leaves durable.
-func (t *tree) flush() error {
-	if err := t.write(); err != nil {
+// flushLeaves makes all leaves durable.
+func (t *hashTree) flushLeaves() error {
+	if err := t.writeBuffer(); err != nil {
 		return err
 	}
 	if err := uninterrupted(t.file.Datasync); err != nil {

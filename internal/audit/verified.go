@@ -53,7 +53,7 @@ func OpenVerified(ctx context.Context, dir, scratch string, options VerifyOption
 	if err != nil {
 		return nil, verdict, err
 	}
-	if err := opened.hold(p, verdict); err != nil {
+	if err := opened.holdToProof(p, verdict); err != nil {
 		return nil, verdict, err
 	}
 	return opened, verdict, nil
@@ -82,8 +82,8 @@ func AwaitCovered(ctx context.Context, log *FileLog, limit time.Duration) error 
 	}
 }
 
-// hold binds a reader to what was verified.
-func (r *Reader) hold(p *proof, verdict Verdict) error {
+// holdToProof binds a reader to what was verified.
+func (r *Reader) holdToProof(p *proof, verdict Verdict) error {
 	var away uint64
 	for _, s := range r.log.bounds {
 		if s.form == elsewhere {
@@ -105,8 +105,8 @@ func (r *Reader) Close() error {
 	return r.log.proof.leaves.Close()
 }
 
-// holds refuses a record's line that is not the one that was verified.
-func (p *proof) holds(seq uint64, text []byte) error {
+// checkLine refuses a record's line that is not the one that was verified.
+func (p *proof) checkLine(seq uint64, text []byte) error {
 	if p == nil {
 		return nil
 	}

@@ -101,7 +101,7 @@ type verifier struct {
 
 	tombstones []tombstone
 	shared     map[string]*sharedFact // of the segment that is read, by commitment
-	erasures   []span
+	erasures   []seqRange
 	away       uint64 // the record after the last one that is elsewhere
 	stopped    bool   // at a bad record; nothing behind it can be judged
 }
@@ -131,8 +131,8 @@ func (v *verifier) problem(record *uint64, file string, offset int64, format str
 	v.verdict.Problems = append(v.verdict.Problems, Problem{Record: record, File: file, Offset: offset, What: fmt.Sprintf(format, args...)})
 }
 
-// bad names a bad record, and ends the reading.
-func (v *verifier) bad(record uint64, file string, offset int64, format string, args ...any) {
+// reportBad names a bad record, and ends the reading.
+func (v *verifier) reportBad(record uint64, file string, offset int64, format string, args ...any) {
 	v.stopped = true
 	v.problem(&record, file, offset, format, args...)
 }
@@ -292,7 +292,7 @@ func (v *verifier) trustTree() error {
 			continue
 		}
 		for f.size < m.Size {
-			ok, err := f.matches(stored, &v.scratch)
+			ok, err := f.matchesStored(stored, &v.scratch)
 			if err != nil {
 				return fault.Wrap(fault.ErrUnavailable, err, "the log's tree can't be read")
 			}
@@ -301,7 +301,7 @@ func (v *verifier) trustTree() error {
 				return nil
 			}
 		}
-		if f.root() != m.Root {
+		if f.rootHash() != m.Root {
 			v.problem(nil, treeName, 0, "the tree's file is not what the checkpoint of %d records covers; if the records are sound, move it away and the daemon makes it again", m.Size)
 			return nil
 		}
@@ -310,14 +310,14 @@ func (v *verifier) trustTree() error {
 	return nil
 }
 
-// matches adds the next leaf that is stored, and reports whether what follows it
+// matchesStored adds the next leaf that is stored, and reports whether what follows it
 // are the hashes that it completes.
-func (f *frontier) matches(stored io.Reader, scratch *[]byte) (bool, error) {
+func (f *frontier) matchesStored(stored io.Reader, scratch *[]byte) (bool, error) {
 	var leaf tlog.Hash
 	if _, err := io.ReadFull(stored, leaf[:]); err != nil {
 		return false, err
 	}
-	*scratch = f.add((*scratch)[:0], leaf)
+	*scratch = f.addLeaf((*scratch)[:0], leaf)
 	parents := (*scratch)[tlog.HashSize:]
 	have := make([]byte, len(parents))
 	if _, err := io.ReadFull(stored, have); err != nil {
@@ -333,7 +333,7 @@ type leafReader struct {
 	next   int64
 }
 
-func (r *leafReader) read() (leaf tlog.Hash, err error) {
+func (r *leafReader) readLeaf() (leaf tlog.Hash, err error) {
 	if _, err := io.ReadFull(r.stored, leaf[:]); err != nil {
 		return leaf, err
 	}
@@ -352,12 +352,12 @@ func (v *verifier) conclude() Verdict {
 		d.Published = &p
 	}
 	d.Sound = len(d.Problems) == 0
-	d.CannotExclude = v.limits()
+	d.CannotExclude = v.proofLimits()
 	return *d
 }
 
-// limits states what the proof does not reach.
-func (v *verifier) limits() []string {
+// proofLimits states what the proof does not reach.
+func (v *verifier) proofLimits() []string {
 	d := &v.verdict
 	var limits []string
 	say := func(format string, args ...any) { limits = append(limits, fmt.Sprintf(format, args...)) }

@@ -16,7 +16,7 @@ func (v *verifier) compareOwner(seq uint64, of string, text []byte, personal *pe
 		return nil
 	}
 	known := &sharedFact{tombstone: -1}
-	e, ok, err := personal.find(of)
+	e, ok, err := personal.findEntry(of)
 	file := filepath.Base(personal.path)
 	switch {
 	case err != nil:

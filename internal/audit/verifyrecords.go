@@ -20,7 +20,7 @@ import (
 // readSegments goes through all records in order.
 func (v *verifier) readSegments(ctx context.Context) error {
 	for _, s := range v.segments {
-		v.all += s.bytes(v.dir)
+		v.all += s.fileBytes(v.dir)
 	}
 	if v.proven > 0 {
 		flat, _, err := openFlat(filepath.Join(v.dir, treeName))
@@ -33,7 +33,7 @@ func (v *verifier) readSegments(ctx context.Context) error {
 	v.compareRoots() // of size 0
 	for i, s := range v.segments {
 		if v.tree.size != int64(s.first) {
-			v.bad(uint64(v.tree.size), s.name(), 0, "record %d is missing: the next segment begins with record %d", v.tree.size, s.first)
+			v.reportBad(uint64(v.tree.size), s.fileName(), 0, "record %d is missing: the next segment begins with record %d", v.tree.size, s.first)
 			break
 		}
 		var err error
@@ -64,9 +64,9 @@ func (v *verifier) endsEarly(m mark) {
 	}
 	file := ""
 	if n := len(v.segments); n > 0 {
-		file = v.segments[n-1].name()
+		file = v.segments[n-1].fileName()
 	}
-	v.bad(uint64(v.tree.size), file, v.end(), "record %d is missing: %s covers %d records, and there are %d", v.tree.size, whose, m.Size, v.tree.size)
+	v.reportBad(uint64(v.tree.size), file, v.end(), "record %d is missing: %s covers %d records, and there are %d", v.tree.size, whose, m.Size, v.tree.size)
 }
 
 // end is the size of the last segment's file.
@@ -74,12 +74,12 @@ func (v *verifier) end() int64 {
 	if len(v.segments) == 0 {
 		return 0
 	}
-	return v.segments[len(v.segments)-1].bytes(v.dir)
+	return v.segments[len(v.segments)-1].fileBytes(v.dir)
 }
 
-// bytes is the size of the file that has the segment's lines.
-func (s segment) bytes(dir string) int64 {
-	info, err := os.Stat(filepath.Join(dir, s.name()))
+// fileBytes is the size of the file that has the segment's lines.
+func (s segment) fileBytes(dir string) int64 {
+	info, err := os.Stat(filepath.Join(dir, s.fileName()))
 	if err != nil {
 		return 0
 	}
@@ -99,7 +99,7 @@ func (v *verifier) readLeaves(s segment) error {
 		if _, err := io.ReadFull(stored, leaf[:]); err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "the hashes of a sealed segment can't be read")
 		}
-		v.record(s, leaf, n*tlog.HashSize)
+		v.checkLeaf(s, leaf, n*tlog.HashSize)
 		if v.stopped {
 			return nil
 		}
@@ -109,8 +109,8 @@ func (v *verifier) readLeaves(s segment) error {
 	return nil
 }
 
-// open opens a segment as it is now: a daemon may have sealed it meanwhile.
-func (v *verifier) open(s segment) (segment, *lineFile, error) {
+// openSegment opens a segment as it is now: a daemon may have sealed it meanwhile.
+func (v *verifier) openSegment(s segment) (segment, *lineFile, error) {
 	file, err := openLines(v.dir, s)
 	if errors.Is(err, os.ErrNotExist) && s.form == plain {
 		if now, lerr := listSegments(v.dir); lerr == nil {
@@ -126,13 +126,13 @@ func (v *verifier) open(s segment) (segment, *lineFile, error) {
 
 // readLines reads a segment's records and compares each.
 func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
-	s, file, err := v.open(s)
+	s, file, err := v.openSegment(s)
 	if err != nil {
 		if s.form == sealed && !errors.Is(err, os.ErrPermission) {
-			v.bad(s.first, s.name(), 0, "the sealed segment can't be read: %s", err)
+			v.reportBad(s.first, s.fileName(), 0, "the sealed segment can't be read: %s", err)
 			return nil
 		}
-		return fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be read", s.name())
+		return fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be read", s.fileName())
 	}
 	defer file.close()
 	var leaves []byte
@@ -150,7 +150,7 @@ func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			v.tell(before, file)
+			v.tellProgress(before, file)
 		}
 		if s.form == sealed && v.tree.size == int64(s.first)+s.count {
 			return v.endOfSealed(s, lines, before)
@@ -159,7 +159,7 @@ func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
 		if err != nil {
 			return v.endOfLines(s, last, at, text, err, before)
 		}
-		if err := v.line(s, text, at, personal); err != nil || v.stopped {
+		if err := v.checkLine(s, text, at, personal); err != nil || v.stopped {
 			return err
 		}
 		leaves = v.compareLeaf(s, leaves, text)
@@ -181,8 +181,8 @@ func (v *verifier) compareLeaf(s segment, leaves, text []byte) (left []byte) {
 	return nil
 }
 
-// tell tells how far the reading is: by the compressed bytes where they are.
-func (v *verifier) tell(before int64, file *lineFile) {
+// tellProgress tells how far the reading is: by the compressed bytes where they are.
+func (v *verifier) tellProgress(before int64, file *lineFile) {
 	at, err := file.file.Seek(0, io.SeekCurrent)
 	if _, plain := file.Reader.(*io.SectionReader); plain {
 		at, err = file.Reader.(io.Seeker).Seek(0, io.SeekCurrent)
@@ -198,11 +198,11 @@ func (v *verifier) tell(before int64, file *lineFile) {
 // endOfSealed has read all records that the leaves promise; there must be no more.
 func (v *verifier) endOfSealed(s segment, lines *bufio.Reader, before int64) error {
 	if _, err := lines.ReadByte(); !errors.Is(err, io.EOF) {
-		v.bad(uint64(v.tree.size), s.name(), 0, "the sealed segment has more in it than its %d records, or is damaged behind them", s.count)
+		v.reportBad(uint64(v.tree.size), s.fileName(), 0, "the sealed segment has more in it than its %d records, or is damaged behind them", s.count)
 		return nil
 	}
 	v.verdict.Sealed += uint64(s.count)
-	v.read = before + s.bytes(v.dir)
+	v.read = before + s.fileBytes(v.dir)
 	return nil
 }
 
@@ -212,38 +212,38 @@ func (v *verifier) endOfLines(s segment, last bool, at int64, rest []byte, err e
 	next := uint64(v.tree.size)
 	switch {
 	case s.form == sealed:
-		v.bad(next, s.name(), at, "record %d can't be read: the sealed segment ends or is damaged there (%s)", next, err)
+		v.reportBad(next, s.fileName(), at, "record %d can't be read: the sealed segment ends or is damaged there (%s)", next, err)
 	case errors.Is(err, bufio.ErrBufferFull):
-		v.bad(next, s.name(), at, "record %d is longer than a record can be", next)
+		v.reportBad(next, s.fileName(), at, "record %d is longer than a record can be", next)
 	case !errors.Is(err, io.EOF):
-		return fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be read", s.name())
+		return fault.Wrap(fault.ErrUnavailable, err, "the segment %s can't be read", s.fileName())
 	case len(rest) > 0 && (!last || v.met < len(v.marks)):
-		v.bad(next, s.name(), at, "record %d is cut short: its line has no end", next)
+		v.reportBad(next, s.fileName(), at, "record %d is cut short: its line has no end", next)
 	case len(rest) > 0:
-		v.verdict.Notes = append(v.verdict.Notes, fmt.Sprintf("the last %d bytes of %s are no whole record: a crash, or a daemon that is writing one; they were never acknowledged", len(rest), s.name()))
+		v.verdict.Notes = append(v.verdict.Notes, fmt.Sprintf("the last %d bytes of %s are no whole record: a crash, or a daemon that is writing one; they were never acknowledged", len(rest), s.fileName()))
 	}
-	v.read = before + s.bytes(v.dir)
+	v.read = before + s.fileBytes(v.dir)
 	return nil
 }
 
-// line compares one line.
-func (v *verifier) line(s segment, text []byte, at int64, personal *personalReader) error {
+// checkLine compares one line.
+func (v *verifier) checkLine(s segment, text []byte, at int64, personal *personalReader) error {
 	next := uint64(v.tree.size)
 	seq, ok := seqOf(text)
 	switch {
 	case !ok:
-		v.bad(next, s.name(), at, "record %d is no record: its line does not begin as one", next)
+		v.reportBad(next, s.fileName(), at, "record %d is no record: its line does not begin as one", next)
 		return nil
 	case seq != next:
-		v.bad(next, s.name(), at, "record %d is not where it belongs: there is record %d", next, seq)
+		v.reportBad(next, s.fileName(), at, "record %d is not where it belongs: there is record %d", next, seq)
 		return nil
 	}
-	if v.record(s, leafOf(text), at); v.stopped {
+	if v.checkLeaf(s, leafOf(text), at); v.stopped {
 		return nil
 	}
 	if int64(next) >= v.lastSize() { // nothing but itself vouches for it
-		if _, err := decode(text, next); err != nil {
-			v.bad(next, s.name(), at, "record %d can't be read: %s", next, err)
+		if _, err := decodeLine(text, next); err != nil {
+			v.reportBad(next, s.fileName(), at, "record %d can't be read: %s", next, err)
 			return nil
 		}
 	}
@@ -267,18 +267,18 @@ func (v *verifier) lastSize() int64 {
 	return v.marks[len(v.marks)-1].Size
 }
 
-// record adds a leaf, compares it with the tree's file as far as that is proven,
+// checkLeaf adds a leaf, compares it with the tree's file as far as that is proven,
 // and the root with the checkpoints of this size.
-func (v *verifier) record(s segment, leaf tlog.Hash, at int64) {
+func (v *verifier) checkLeaf(s segment, leaf tlog.Hash, at int64) {
 	n := v.tree.size
 	if n < v.proven {
-		want, err := v.leaves.read()
+		want, err := v.leaves.readLeaf()
 		if err != nil || want != leaf {
-			v.bad(uint64(n), s.name(), at, "record %d was changed: it is not what the log checkpoint covers", n)
+			v.reportBad(uint64(n), s.fileName(), at, "record %d was changed: it is not what the log checkpoint covers", n)
 			return
 		}
 	}
-	v.scratch = v.tree.add(v.scratch[:0], leaf)
+	v.scratch = v.tree.addLeaf(v.scratch[:0], leaf)
 	if v.kept != nil {
 		_, _ = v.kept.Write(leaf[:]) // Flush says whether it failed
 	}
@@ -289,7 +289,7 @@ func (v *verifier) record(s segment, leaf tlog.Hash, at int64) {
 func (v *verifier) compareRoots() {
 	for v.met < len(v.marks) && v.marks[v.met].Size == v.tree.size && !v.stopped {
 		m := v.marks[v.met]
-		if m.Root != v.tree.root() {
+		if m.Root != v.tree.rootHash() {
 			v.mismatch(m)
 			return
 		}
@@ -314,7 +314,7 @@ func (v *verifier) mismatch(m mark) {
 		v.stopped = true
 		v.problem(nil, "", 0, "the log is not the one that your checkpoint of %d records is of: its first %d records were rewritten", m.Size, m.Size)
 	case from == m.Size-1:
-		v.bad(uint64(from), "", 0, "record %d is not what the log checkpoint of %d records covers", from, m.Size)
+		v.reportBad(uint64(from), "", 0, "record %d is not what the log checkpoint of %d records covers", from, m.Size)
 	default:
 		v.stopped = true
 		v.problem(nil, m.file, m.at, "one or more of the records %d to %d are not what the log checkpoint of %d records covers, or that checkpoint was changed", from, m.Size-1, m.Size)
@@ -326,7 +326,7 @@ func (v *verifier) comparePersonal(seq uint64, of string, text []byte, personal 
 	if of == "" {
 		return nil
 	}
-	e, ok, err := personal.find(of)
+	e, ok, err := personal.findEntry(of)
 	file := filepath.Base(personal.path)
 	switch {
 	case err != nil:
@@ -345,7 +345,7 @@ func (v *verifier) comparePersonal(seq uint64, of string, text []byte, personal 
 
 // noteErasure remembers which records a record of an erasure names.
 func (v *verifier) noteErasure(text []byte, seq uint64) {
-	l, err := decode(text, seq)
+	l, err := decodeLine(text, seq)
 	if err != nil || l.Kind != KindLog || l.Detail["event"] != "erase" {
 		return
 	}
@@ -360,7 +360,7 @@ func (v *verifier) noteErasure(text []byte, seq uint64) {
 // judgeErasures: what is erased must have been erased on record.
 func (v *verifier) judgeErasures() {
 	for _, t := range v.tombstones {
-		named := slices.ContainsFunc(v.erasures, func(s span) bool { return s.first <= t.Seq && t.Seq <= s.last })
+		named := slices.ContainsFunc(v.erasures, func(s seqRange) bool { return s.first <= t.Seq && t.Seq <= s.last })
 		if named {
 			v.verdict.Erased += t.records
 			continue

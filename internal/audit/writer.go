@@ -14,7 +14,7 @@ import (
 // writer is the state of the goroutine that alone writes segments.
 type writer struct {
 	dir    string
-	disk   disk
+	disk   logDisk
 	file   writable  // nil until the next batch opens or begins one
 	first  uint64    // of file
 	began  time.Time // of the first record in file
@@ -48,8 +48,8 @@ func (w *writer) close() error {
 	return err
 }
 
-// owe has a record of the log's own written with the next batch.
-func (w *writer) owe(r Record) error {
+// oweRecord has a record of the log's own written with the next batch.
+func (w *writer) oweRecord(r Record) error {
 	q, err := newRequest(markAlarm(r), nil)
 	if err == nil {
 		w.owed = append(w.owed, q)
@@ -57,9 +57,9 @@ func (w *writer) owe(r Record) error {
 	return err
 }
 
-// run is the writer's goroutine: it takes what has come together while the last
+// runWriter is the writer's goroutine: it takes what has come together while the last
 // batch was on its way to the disk, and makes it durable at once.
-func (l *FileLog) run() {
+func (l *FileLog) runWriter() {
 	defer close(l.done)
 	defer func() {
 		l.mu.Lock()
@@ -68,7 +68,7 @@ func (l *FileLog) run() {
 	}()
 	for range l.wake {
 		for {
-			batch, tasks, closing := l.take()
+			batch, tasks, closing := l.takeBatch()
 			for _, do := range tasks {
 				do()
 			}
@@ -84,8 +84,8 @@ func (l *FileLog) run() {
 	}
 }
 
-// take takes the tasks and the next requests, at most maxBatch bytes of them.
-func (l *FileLog) take() (batch []*request, tasks []func(), closing bool) {
+// takeBatch takes the tasks and the next requests, at most maxBatch bytes of them.
+func (l *FileLog) takeBatch() (batch []*request, tasks []func(), closing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	tasks, l.tasks = l.tasks, nil
@@ -130,10 +130,10 @@ func (l *FileLog) commit(batch []*request) {
 		return
 	}
 	now := l.options.Clock.Read()
-	err := l.prepare(now.Now)
+	err := l.prepareSegment(now.Now)
 	if err == nil {
 		w.watchClock(now)
-		err = w.write(w.withOwed(batch), now)
+		err = w.writeBatch(w.withOwed(batch), now)
 	}
 	if err != nil {
 		err = fault.Wrap(fault.ErrUnavailable, err, "the audit log can't be written, so what it was to record is refused")
@@ -144,7 +144,7 @@ func (l *FileLog) commit(batch []*request) {
 		l.bounds[len(l.bounds)-1].size = w.size
 		l.tellGrown()
 		l.mu.Unlock()
-		l.follower.wake()
+		l.follower.wakeFollower()
 	}
 	for _, q := range batch {
 		q.result = err
@@ -159,17 +159,17 @@ func (w *writer) withOwed(batch []*request) []*request {
 	return append(slices.Clip(w.owed), batch...)
 }
 
-// prepare gives the writer a clean segment with room.
-func (l *FileLog) prepare(now time.Time) error {
+// prepareSegment gives the writer a clean segment with room.
+func (l *FileLog) prepareSegment(now time.Time) error {
 	w := &l.writer
-	if err := w.mend(); err != nil {
+	if err := w.mendFile(); err != nil {
 		return err
 	}
 	old := w.size > 0 && now.Sub(w.began) >= l.options.SegmentAge
 	if w.file != nil && w.size < l.options.SegmentBytes && !old {
 		return nil
 	}
-	file, err := w.disk.open(filepath.Join(l.dir, segmentName(w.next)))
+	file, err := w.disk.openFile(filepath.Join(l.dir, segmentName(w.next)))
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (l *FileLog) prepare(now time.Time) error {
 	if err := uninterrupted(func() error { return w.disk.syncDir(l.dir) }); err != nil {
 		return joinClose(err, file)
 	}
-	if err := w.leave(); err != nil {
+	if err := w.leaveSegment(); err != nil {
 		return joinClose(err, file)
 	}
 	w.file, w.first, w.size = file, w.next, 0
@@ -190,8 +190,8 @@ func (l *FileLog) prepare(now time.Time) error {
 	return nil
 }
 
-// leave ends with the segment that is written, if there is one.
-func (w *writer) leave() error {
+// leaveSegment ends with the segment that is written, if there is one.
+func (w *writer) leaveSegment() error {
 	if w.file == nil {
 		return w.personal.close()
 	}
@@ -203,9 +203,9 @@ func (w *writer) leave() error {
 	return err
 }
 
-// write stamps the batch, writes it after the durable bytes and syncs it, the
+// writeBatch stamps the batch, writes it after the durable bytes and syncs it, the
 // personal data first. On an error nothing of it stays.
-func (w *writer) write(batch []*request, reading clock.Reading) error {
+func (w *writer) writeBatch(batch []*request, reading clock.Reading) error {
 	at := w.stampTime(reading)
 	now := at.time
 	if years := []int{now.Year(), at.wall.Year()}; slices.Min(years) < 1 || slices.Max(years) > 9999 {
@@ -214,7 +214,7 @@ func (w *writer) write(batch []*request, reading clock.Reading) error {
 	w.buffer = w.buffer[:0]
 	for i, q := range batch {
 		q.seq, q.at = w.next+uint64(i), at
-		w.buffer = stamp(w.buffer, q.seq, q.at, q.rest)
+		w.buffer = appendStamped(w.buffer, q.seq, q.at, q.rest)
 	}
 	added, err := w.writePersonal(batch)
 	if err != nil {
@@ -229,13 +229,13 @@ func (w *writer) write(batch []*request, reading clock.Reading) error {
 		w.takeBack()
 		return err
 	}
-	w.personal.keep(added)
+	w.personal.keepBytes(added)
 	if w.size == 0 {
 		w.began = now
 	}
 	w.size += int64(len(w.buffer))
 	w.next += uint64(len(batch))
-	w.last, w.known = now, at.known()
+	w.last, w.known = now, at.knownTime()
 	return nil
 }
 
@@ -248,9 +248,9 @@ func (w *writer) takeBack() {
 	}
 }
 
-// mend makes the file clean after a failed write: the cut is repeated and made
+// mendFile makes the file clean after a failed write: the cut is repeated and made
 // durable, so that the next batch begins on known ground.
-func (w *writer) mend() error {
+func (w *writer) mendFile() error {
 	if w.broken != nil || !w.dirty {
 		return w.broken
 	}

@@ -104,17 +104,17 @@ func (a *Authority) CAPEM() []byte {
 // is made and becomes current; older ones stay, since sandboxes that live
 // trust them.
 func (a *Authority) Certificate(ctx context.Context, hosts []string) (Leaf, error) {
-	return a.issue(ctx, hosts, "")
+	return a.issueLeaf(ctx, hosts, "")
 }
 
 // Below issues a leaf as Certificate does, which is good for the domain, too, and
 // for every name one label below it.
 func (a *Authority) Below(ctx context.Context, hosts []string, domain string) (Leaf, error) {
-	return a.issue(ctx, append(slices.Clone(hosts), domain), domain)
+	return a.issueLeaf(ctx, append(slices.Clone(hosts), domain), domain)
 }
 
-// issue makes a leaf; above "" is no wildcard.
-func (a *Authority) issue(ctx context.Context, hosts []string, above string) (Leaf, error) {
+// issueLeaf makes a leaf; above "" is no wildcard.
+func (a *Authority) issueLeaf(ctx context.Context, hosts []string, above string) (Leaf, error) {
 	names, err := parseHosts(hosts)
 	if err != nil {
 		return Leaf{}, err
@@ -131,7 +131,7 @@ func (a *Authority) issue(ctx context.Context, hosts []string, above string) (Le
 	if err != nil {
 		return Leaf{}, err
 	}
-	leaf, err := g.issue(names.withBelow(), leafLifetime, time.Now())
+	leaf, err := g.issueLeaf(names.withBelow(), leafLifetime, time.Now())
 	if err != nil {
 		return Leaf{}, err
 	}
@@ -146,7 +146,7 @@ func (a *Authority) covering(names subjects) (*generation, error) {
 	var old *generation // of one certificate, that covers them
 	for _, g := range slices.Backward(a.known) {
 		switch {
-		case !g.covers(names) || !g.issuer.NotAfter.After(enough):
+		case !g.coversNames(names) || !g.issuer.NotAfter.After(enough):
 		case g.root != nil:
 			return g, nil
 		case old == nil:
@@ -161,7 +161,7 @@ func (a *Authority) covering(names subjects) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := g.write(a.dir); err != nil {
+	if err := g.writeFiles(a.dir); err != nil {
 		return nil, err
 	}
 	a.known = append(a.known, g)
@@ -236,8 +236,8 @@ func (s subjects) withBelow() subjects {
 	return s
 }
 
-// issue makes a leaf under a generation.
-func (g *generation) issue(names subjects, lifetime time.Duration, now time.Time) (Leaf, error) {
+// issueLeaf makes a leaf under a generation.
+func (g *generation) issueLeaf(names subjects, lifetime time.Duration, now time.Time) (Leaf, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Leaf{}, err

@@ -50,7 +50,7 @@ func forge(t *testing.T, a *Authority, hosts ...string) Leaf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := a.current.issue(names, leafLifetime, a.current.issuer.NotBefore.Add(2*backdate))
+	leaf, err := a.current.issueLeaf(names, leafLifetime, a.current.issuer.NotBefore.Add(2*backdate))
 	if err != nil {
 		t.Fatal(err)
 	}

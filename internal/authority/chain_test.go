@@ -131,7 +131,7 @@ func oldCA(t *testing.T, dir string, hosts ...string) (ca []byte) {
 		t.Fatal(err)
 	}
 	template.MaxPathLenZero, template.ExcludedDNSDomains, template.SubjectKeyId = true, nil, []byte("as an older Go made it")
-	c, err := sign(template, template, &key.PublicKey, key)
+	c, err := signCertificate(template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}

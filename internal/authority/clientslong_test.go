@@ -64,7 +64,7 @@ func forgeCommonName(t *testing.T, a *Authority, host string) Leaf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := sign(&x509.Certificate{
+	leaf, err := signCertificate(&x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, NotBefore: g.issuer.NotBefore, NotAfter: g.issuer.NotAfter,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
 	}, g.issuer, &key.PublicKey, g.key)

@@ -51,7 +51,7 @@ func newGeneration(number int, names subjects, old *generation, now time.Time) (
 		return nil, err
 	}
 	root.MaxPathLen = 1
-	if root, err = sign(root, root, &rootKey.PublicKey, rootKey); err != nil {
+	if root, err = signCertificate(root, root, &rootKey.PublicKey, rootKey); err != nil {
 		return nil, err
 	}
 	issuer, err := constrained(fmt.Sprintf("Cofferdam %s issuer %d", of, number), names, now)
@@ -66,11 +66,11 @@ func newGeneration(number int, names subjects, old *generation, now time.Time) (
 		return nil, err
 	}
 	// The root's key has no use after this, and is kept nowhere.
-	g.issuer, err = sign(issuer, root, &g.key.PublicKey, rootKey)
+	g.issuer, err = signCertificate(issuer, root, &g.key.PublicKey, rootKey)
 	return g, err
 }
 
-func sign(template, parent *x509.Certificate, public *ecdsa.PublicKey, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
+func signCertificate(template, parent *x509.Certificate, public *ecdsa.PublicKey, by *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, by)
 	if err != nil {
 		return nil, err
@@ -154,8 +154,8 @@ func singles(addresses []net.IP) []*net.IPNet {
 	return ranges
 }
 
-// covers says whether each of the names was named when the CA was made.
-func (g *generation) covers(names subjects) bool {
+// coversNames says whether each of the names was named when the CA was made.
+func (g *generation) coversNames(names subjects) bool {
 	for _, name := range names.permitted() {
 		if !slices.Contains(g.issuer.PermittedDNSDomains, name) {
 			return false
@@ -171,15 +171,15 @@ func (g *generation) covers(names subjects) bool {
 	})
 }
 
-func (g *generation) paths(dir string) (issuer, root, key string) {
+func (g *generation) filePaths(dir string) (issuer, root, key string) {
 	base := filepath.Join(dir, "ca-"+strconv.Itoa(g.number))
 	return base + ".pem", base + ".root.pem", base + ".key"
 }
 
-// write stores a new generation: the key and the root, durably, and only then
+// writeFiles stores a new generation: the key and the root, durably, and only then
 // the issuer.
-func (g *generation) write(dir string) error {
-	certPath, rootPath, keyPath := g.paths(dir)
+func (g *generation) writeFiles(dir string) error {
+	certPath, rootPath, keyPath := g.filePaths(dir)
 	keyPEM, err := encodeKey(g.key)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func readGenerations(dir string) ([]*generation, error) {
 
 func readGeneration(dir string, number int) (*generation, error) {
 	g := &generation{number: number}
-	certPath, rootPath, keyPath := g.paths(dir)
+	certPath, rootPath, keyPath := g.filePaths(dir)
 	if err := checkSecret(keyPath); err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func readGeneration(dir string, number int) (*generation, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, damaged(rootPath, err)
 	}
-	if err := g.decode(rawIssuer, rawRoot, rawKey); err != nil {
+	if err := g.decodeFiles(rawIssuer, rawRoot, rawKey); err != nil {
 		return nil, damaged(certPath, err)
 	}
 	return g, nil
@@ -275,8 +275,8 @@ func damaged(path string, err error) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority %s is damaged: remove its .pem and .key, and a new one is made", path)
 }
 
-// decode reads a generation's files; without a root it must be an old one.
-func (g *generation) decode(rawIssuer, rawRoot, rawKey []byte) (err error) {
+// decodeFiles reads a generation's files; without a root it must be an old one.
+func (g *generation) decodeFiles(rawIssuer, rawRoot, rawKey []byte) (err error) {
 	if g.issuer, err = decodeCA(rawIssuer); err != nil {
 		return err
 	}

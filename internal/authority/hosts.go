@@ -35,13 +35,13 @@ type Hosts struct {
 	leaves *lru.Cache[leafKey, keptLeaf]
 
 	mu   sync.Mutex // guards all below
-	by   map[string]*held
+	by   map[string]*heldAuthority
 	uses uint64
 }
 
-// held is a set's authority in memory. There is never a second one of a set in use, for
+// heldAuthority is a set's authority in memory. There is never a second one of a set in use, for
 // each takes its folder to be its own.
-type held struct {
+type heldAuthority struct {
 	*Authority
 
 	users  int       // who have it now
@@ -62,17 +62,17 @@ func OpenHosts(dir string) (*Hosts, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the folder %s of the certificate authorities cannot be made", dir)
 	}
-	return &Hosts{dir: dir, leaves: lru.New[leafKey, keptLeaf](keptLeaves), by: map[string]*held{}}, nil
+	return &Hosts{dir: dir, leaves: lru.New[leafKey, keptLeaf](keptLeaves), by: map[string]*heldAuthority{}}, nil
 }
 
 // CAPEM is the root's certificate of a set of hosts: names, and "*." with one for all
 // below it. It is made when it is asked for first.
 func (h *Hosts) CAPEM(ctx context.Context, hosts []string) ([]byte, error) {
-	set, names, err := setOf(hosts)
+	set, names, err := setOfHosts(hosts)
 	if err != nil {
 		return nil, err
 	}
-	a, release, err := h.take(set)
+	a, release, err := h.takeAuthority(set)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (h *Hosts) CAPEM(ctx context.Context, hosts []string) ([]byte, error) {
 // Leaf issues one for a name, for a day, under the authority of a set of hosts; the name
 // must be one that they mean.
 func (h *Hosts) Leaf(ctx context.Context, hosts []string, name string) (Leaf, error) {
-	set, names, err := setOf(hosts)
+	set, names, err := setOfHosts(hosts)
 	if err != nil {
 		return Leaf{}, err
 	}
@@ -95,10 +95,10 @@ func (h *Hosts) Leaf(ctx context.Context, hosts []string, name string) (Leaf, er
 	if err != nil {
 		return Leaf{}, err
 	}
-	if !slices.ContainsFunc(hosts, func(host string) bool { return means(host, name) }) {
+	if !slices.ContainsFunc(hosts, func(host string) bool { return meansHost(host, name) }) {
 		return Leaf{}, fault.New(fault.ErrForbidden, "%s is none of the hosts that this authority is for", name)
 	}
-	a, release, err := h.take(set)
+	a, release, err := h.takeAuthority(set)
 	if err != nil {
 		return Leaf{}, err
 	}
@@ -111,15 +111,15 @@ func (h *Hosts) Leaf(ctx context.Context, hosts []string, name string) (Leaf, er
 	if err != nil {
 		return Leaf{}, err
 	}
-	leaf, err := g.issue(one, hostLeafLifetime, now)
+	leaf, err := g.issueLeaf(one, hostLeafLifetime, now)
 	if err == nil {
 		h.leaves.Put(key, keptLeaf{leaf, now.Add(hostLeafLifetime)}, 1)
 	}
 	return leaf, err
 }
 
-// setOf is the name of a set of hosts, and what its authority is constrained to.
-func setOf(hosts []string) (set string, names subjects, err error) {
+// setOfHosts is the name of a set of hosts, and what its authority is constrained to.
+func setOfHosts(hosts []string) (set string, names subjects, err error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(hosts)))
 	var bare []string
 	for _, host := range sorted {
@@ -144,13 +144,13 @@ func setOf(hosts []string) (set string, names subjects, err error) {
 	return hex.EncodeToString(sum[:16]), names, nil
 }
 
-// take gives the authority of a set, until it is released.
-func (h *Hosts) take(set string) (a *Authority, release func(), err error) {
+// takeAuthority gives the authority of a set, until it is released.
+func (h *Hosts) takeAuthority(set string) (a *Authority, release func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k := h.by[set]
 	if k == nil {
-		k = &held{}
+		k = &heldAuthority{}
 		if k.Authority, err = Open(filepath.Join(h.dir, set)); err != nil {
 			return nil, nil, err
 		}
@@ -164,7 +164,7 @@ func (h *Hosts) take(set string) (a *Authority, release func(), err error) {
 	}
 	h.uses++
 	k.users, k.last = k.users+1, h.uses
-	h.shed()
+	h.shedUnused()
 	return k.Authority, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -172,9 +172,9 @@ func (h *Hosts) take(set string) (a *Authority, release func(), err error) {
 	}, nil
 }
 
-// shed forgets authorities past the bound that nobody has, the least recently used first;
+// shedUnused forgets authorities past the bound that nobody has, the least recently used first;
 // mu is held. They are read again when they are needed.
-func (h *Hosts) shed() {
+func (h *Hosts) shedUnused() {
 	for len(h.by) > keptSets {
 		oldest := ""
 		for set, k := range h.by {
@@ -203,8 +203,8 @@ func (a *Authority) ensure(ctx context.Context, names subjects) (*generation, er
 	return g, err
 }
 
-// means tells whether a host, which may begin with "*.", means a name.
-func means(host, name string) bool {
+// meansHost tells whether a host, which may begin with "*.", means a name.
+func meansHost(host, name string) bool {
 	if below, ok := strings.CutPrefix(host, "*"); ok {
 		return strings.HasSuffix(name, below)
 	}

@@ -54,11 +54,11 @@ func hostVisits(t *testing.T) []hostVisit {
 		{"the authority of other hosts", other, leaf, "api.example", false},
 		{"a name that it has not", ca, leaf, "a.any.example", false},
 	}
-	set, _, err := setOf(mixed)
+	set, _, err := setOfHosts(mixed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, release, err := h.take(set)
+	a, release, err := h.takeAuthority(set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestKeptLeafIsNotTooOld(t *testing.T) {
 	h, _ := openHosts(t)
 	hosts := []string{"api.example"}
 	_, leaf := ofHosts(t, h, hosts, "api.example")
-	set, _, err := setOf(hosts)
+	set, _, err := setOfHosts(hosts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ const leaving = ".leaving-"
 func (h *Hosts) Tidy(before time.Time, spared [][]string) (removed int, err error) {
 	keep := map[string]bool{}
 	for _, hosts := range spared {
-		if set, _, err := setOf(hosts); err == nil { // else none was ever made for them
+		if set, _, err := setOfHosts(hosts); err == nil { // else none was ever made for them
 			keep[set] = true
 		}
 	}
@@ -31,7 +31,7 @@ func (h *Hosts) Tidy(before time.Time, spared [][]string) (removed int, err erro
 	}
 	var errs []error
 	for _, folder := range folders {
-		gone, err := h.tidy(folder, before, keep)
+		gone, err := h.tidyFolder(folder, before, keep)
 		if gone {
 			removed++
 		}
@@ -40,8 +40,8 @@ func (h *Hosts) Tidy(before time.Time, spared [][]string) (removed int, err erro
 	return removed, errors.Join(errs...)
 }
 
-// tidy removes one of them, if it is to go. What is half removed is no authority any more.
-func (h *Hosts) tidy(folder fs.DirEntry, before time.Time, keep map[string]bool) (gone bool, err error) {
+// tidyFolder removes one of them, if it is to go. What is half removed is no authority any more.
+func (h *Hosts) tidyFolder(folder fs.DirEntry, before time.Time, keep map[string]bool) (gone bool, err error) {
 	set := folder.Name()
 	path := filepath.Join(h.dir, set)
 	if folder.IsDir() && strings.HasPrefix(set, leaving) {

@@ -18,12 +18,12 @@ func TestManySetsAreNotAllInMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, release, err := h.take("00")
+	_, release, err := h.takeAuthority("00")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range keptSets + 20 {
-		_, done, err := h.take(fmt.Sprintf("%04x", i+1))
+		_, done, err := h.takeAuthority(fmt.Sprintf("%04x", i+1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestTidySets(t *testing.T) {
 	sets, cas := map[string]string{}, map[string]string{}
 	for _, name := range []string{"unused.example", "spared.example", "held.example", "fresh.example"} {
 		ca, _ := ofHosts(t, h, []string{name}, name)
-		set, _, err := setOf([]string{name})
+		set, _, err := setOfHosts([]string{name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestTidySets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, release, err := h.take(sets["held.example"])
+	_, release, err := h.takeAuthority(sets["held.example"])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func Know(paths iter.Seq[string], deciding ...string) Files {
 	for _, name := range deciding {
 		f.Learn(Lead{Path: name, Level: Deciding})
 	}
-	f.learn(programs())
+	f.learnPrograms(programs())
 	parts := map[string]map[string]bool{}
 	for name := range paths {
 		for name = Fold(name); name != "." && name != "/"; name = path.Dir(name) {
@@ -226,8 +226,8 @@ func Know(paths iter.Seq[string], deciding ...string) Files {
 	return f
 }
 
-// learn takes the names of programs.
-func (f *Files) learn(all []program) {
+// learnPrograms takes the names of programs.
+func (f *Files) learnPrograms(all []program) {
 	for _, p := range all {
 		m := match{p.level, p.scope}
 		for _, name := range p.names {
@@ -247,12 +247,12 @@ func (f *Files) learn(all []program) {
 }
 
 // Level is a path's, which that of a directory above it may be.
-func (f Files) Level(name string) Level { return f.match(name).level }
+func (f Files) Level(name string) Level { return f.matchName(name).level }
 
 // Scope tells which paths that a file names are as that file itself.
-func (f Files) Scope(name string) Scope { return f.match(name).scope }
+func (f Files) Scope(name string) Scope { return f.matchName(name).scope }
 
-func (f Files) match(name string) match {
+func (f Files) matchName(name string) match {
 	name = Fold(name)
 	var found match
 	sealed := false
@@ -266,7 +266,7 @@ func (f Files) match(name string) match {
 		}
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		add(f.named(part))
+		add(f.namedPart(part))
 	}
 	add(f.alone[path.Base(name)])
 	for _, t := range f.tails {
@@ -274,7 +274,7 @@ func (f Files) match(name string) match {
 			add(t.match)
 		}
 	}
-	if slices.ContainsFunc(f.whole, func(g grown) bool { return g.has(name) }) {
+	if slices.ContainsFunc(f.whole, func(g grown) bool { return g.hasName(name) }) {
 		add(match{Started, ScopeSealed})
 	}
 	for at := name; len(f.leads) > 0; at = path.Dir(at) {
@@ -289,8 +289,8 @@ func (f Files) match(name string) match {
 	return found
 }
 
-// named is what one name of a path says, folded. One that is known as it is is nothing else.
-func (f Files) named(part string) match {
+// namedPart is what one name of a path says, folded. One that is known as it is is nothing else.
+func (f Files) namedPart(part string) match {
 	if m, known := f.names[part]; known {
 		return m
 	}
@@ -325,8 +325,8 @@ func isShort(part string) bool {
 	return ok && name != "" && len(base) <= 8 && len(ending) <= 3 && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// has wants a folded name.
-func (g grown) has(name string) bool {
+// hasName wants a folded name.
+func (g grown) hasName(name string) bool {
 	if g.dir == "." {
 		first, _, _ := strings.Cut(name, "/")
 		return slices.Contains(g.parts, first)

@@ -38,11 +38,11 @@ type program struct {
 // programs are all that are known here. This is the only list of files that a person's programs
 // run or obey by themselves.
 func programs() []program {
-	return slices.Concat(ours(), repositories(), editors(), agents(), machines(), languages(), builds(), harmless())
+	return slices.Concat(ownPrograms(), repositories(), editors(), agents(), machines(), languages(), builds(), harmless())
 }
 
-// ours say how the next run is made, and what it sees.
-func ours() []program {
+// ownPrograms say how the next run is made, and what it sees.
+func ownPrograms() []program {
 	return []program{{"cofferdam", Deciding, ScopeNone, []string{"cofferdam.yaml", ".aiignore"}}}
 }
 

@@ -75,7 +75,7 @@ type Report struct {
 // Write writes an archive of the state directory. What it has is relative to that. The error
 // is a fault with a sentence; what was written until then is of no use.
 func Write(ctx context.Context, to io.Writer, o Options) (Report, error) {
-	if err := o.check(); err != nil {
+	if err := o.checkKeys(); err != nil {
 		return Report{}, err
 	}
 	state, err := hostpath.Resolve(o.Paths.State, nil)
@@ -85,7 +85,7 @@ func Write(ctx context.Context, to io.Writer, o Options) (Report, error) {
 	defer state.Close()
 	counted := &counter{to: to}
 	b := &writer{state: state, tar: tar.NewWriter(counted), options: o, out: leftOut(o), seen: map[string]bool{}}
-	if err := b.all(ctx); err != nil {
+	if err := b.writeAll(ctx); err != nil {
 		return Report{}, err
 	}
 	b.report.Bytes = counted.bytes
@@ -93,8 +93,8 @@ func Write(ctx context.Context, to io.Writer, o Options) (Report, error) {
 	return b.report, nil
 }
 
-// check refuses an installation whose keys are not kept as its daemon demands.
-func (o Options) check() error {
+// checkKeys refuses an installation whose keys are not kept as its daemon demands.
+func (o Options) checkKeys() error {
 	for _, part := range o.Without {
 		if !slices.Contains(Parts(), part) {
 			return fault.Invalid("there is no part %q of a backup; the parts are %s", part, strings.Join(Parts(), ", "))
@@ -144,16 +144,16 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *writer) all(ctx context.Context) error {
+func (b *writer) writeAll(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		b.databases,
-		func(ctx context.Context) error { return b.files(ctx, "policies") },
-		func(ctx context.Context) error { return b.sets(ctx, Templates, 2, &b.report.Templates) },
-		func(ctx context.Context) error { return b.sets(ctx, Snapshots, 1, &b.report.Snapshots) },
-		func(ctx context.Context) error { return b.sets(ctx, Templates, 2, &b.report.Templates) }, // those that came meanwhile, which a snapshot may need
-		func(ctx context.Context) error { return b.files(ctx, ".") },
-		b.homes,
-		b.log,
+		func(ctx context.Context) error { return b.copyFiles(ctx, "policies") },
+		func(ctx context.Context) error { return b.copySets(ctx, Templates, 2, &b.report.Templates) },
+		func(ctx context.Context) error { return b.copySets(ctx, Snapshots, 1, &b.report.Snapshots) },
+		func(ctx context.Context) error { return b.copySets(ctx, Templates, 2, &b.report.Templates) }, // those that came meanwhile, which a snapshot may need
+		func(ctx context.Context) error { return b.copyFiles(ctx, ".") },
+		b.copyHomes,
+		b.copyLog,
 		func(context.Context) error { return b.tar.Close() },
 	} {
 		if err := step(ctx); err != nil {
@@ -166,15 +166,15 @@ func (b *writer) all(ctx context.Context) error {
 // databases copies each database as it is at one moment.
 func (b *writer) databases(ctx context.Context) error {
 	copies, err := b.copies(ctx)
-	defer set{copies}.close()
+	defer set{copies}.closeFiles()
 	if err != nil {
 		return err
 	}
 	for _, c := range copies {
-		if err := b.above(c.name); err != nil {
+		if err := b.copyParents(c.name); err != nil {
 			return err
 		}
-		if err := b.file(ctx, c.name, c.file, -1); err != nil {
+		if err := b.copyFile(ctx, c.name, c.file, -1); err != nil {
 			return err
 		}
 	}

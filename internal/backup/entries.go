@@ -33,36 +33,36 @@ func bounds() treewalk.Bounds {
 	return b
 }
 
-// files copies what is below a directory, file by file, but for what is left out, what the archive
+// copyFiles copies what is below a directory, file by file, but for what is left out, what the archive
 // has already and what is copied as a set. A file that goes meanwhile is left out.
-func (b *writer) files(ctx context.Context, at string) error {
+func (b *writer) copyFiles(ctx context.Context, at string) error {
 	err := treewalk.Walk(ctx, b.state, at, bounds(), func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case gone(err):
+		case isGone(err):
 			return nil
 		case err != nil:
 			return b.unread(name, err)
 		case name == ".":
 			return nil
 		case b.isPassed(name):
-			return skip(d)
+			return skipEntry(d)
 		case slices.Contains(b.out, name):
-			return errors.Join(b.entry(ctx, name, d), skip(d))
+			return errors.Join(b.copyEntry(ctx, name, d), skipEntry(d))
 		}
-		return b.entry(ctx, name, d)
+		return b.copyEntry(ctx, name, d)
 	})
 	return b.walked(at, err)
 }
 
-func skip(d fs.DirEntry) error {
+func skipEntry(d fs.DirEntry) error {
 	if d.IsDir() {
 		return fs.SkipDir
 	}
 	return nil
 }
 
-// gone tells whether an error says that there is nothing any more, or nothing of that kind.
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
+// isGone tells whether an error says that there is nothing any more, or nothing of that kind.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
 
 func unread(name string, err error) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "%s in the state directory can't be read", name)
@@ -70,7 +70,7 @@ func unread(name string, err error) error {
 
 // unread is nil of what is in a home, which is not whole then.
 func (b *writer) unread(name string, err error) error {
-	if b.home.lacks("has files that can't be read, which are left out") {
+	if b.home.noteLack("has files that can't be read, which are left out") {
 		return nil
 	}
 	return unread(name, err)
@@ -78,7 +78,7 @@ func (b *writer) unread(name string, err error) error {
 
 func (b *writer) walked(at string, err error) error {
 	if bound, ok := errors.AsType[*treewalk.BoundError](err); ok {
-		if b.home.lacks(bound.Has + ", so that some are left out") {
+		if b.home.noteLack(bound.Has + ", so that some are left out") {
 			return nil
 		}
 		return fault.Wrap(fault.ErrExhausted, bound, "%s in the state directory %s, so that it can't be backed up", at, bound.Has)
@@ -86,15 +86,15 @@ func (b *writer) walked(at string, err error) error {
 	return err
 }
 
-// entry copies one entry as it lies there, if the archive lacks it.
-func (b *writer) entry(ctx context.Context, name string, d fs.DirEntry) error {
+// copyEntry copies one entry as it lies there, if the archive lacks it.
+func (b *writer) copyEntry(ctx context.Context, name string, d fs.DirEntry) error {
 	info, err := d.Info()
-	if gone(err) {
-		return skip(d)
+	if isGone(err) {
+		return skipEntry(d)
 	}
 	if b.seen[name] {
 		if b.home != nil { // told twice: it may be a directory now, and a link in the archive
-			return skip(d)
+			return skipEntry(d)
 		}
 		return nil
 	}
@@ -102,7 +102,7 @@ func (b *writer) entry(ctx context.Context, name string, d fs.DirEntry) error {
 		return b.unread(name, err)
 	}
 	if d.IsDir() != info.IsDir() {
-		return skip(d) // another thing has its name since: an entry must not be below a link
+		return skipEntry(d) // another thing has its name since: an entry must not be below a link
 	}
 	switch {
 	case info.IsDir():
@@ -112,19 +112,19 @@ func (b *writer) entry(ctx context.Context, name string, d fs.DirEntry) error {
 	case !info.Mode().IsRegular():
 		return nil // a socket, or what an agent made
 	}
-	file, err := b.open(name)
-	if _, changed := errors.AsType[*hostpath.TypeError](err); gone(err) || changed {
+	file, err := b.openInside(name)
+	if _, changed := errors.AsType[*hostpath.TypeError](err); isGone(err) || changed {
 		return nil
 	}
 	if err != nil {
 		return b.unread(name, err)
 	}
 	defer func() { _ = file.Close() }() // nothing was written to it
-	return b.file(ctx, name, file, -1)
+	return b.copyFile(ctx, name, file, -1)
 }
 
-// open opens a file in the state directory, and follows no link to it.
-func (b *writer) open(name string) (*os.File, error) {
+// openInside opens a file in the state directory, and follows no link to it.
+func (b *writer) openInside(name string) (*os.File, error) {
 	found, err := b.state.Below(name, hostpath.Identity{})
 	if err != nil {
 		return nil, err
@@ -133,8 +133,8 @@ func (b *writer) open(name string) (*os.File, error) {
 	return found.Reader()
 }
 
-// link copies a link, if it still is one.
-func (b *writer) link(name string, info fs.FileInfo) error {
+// copyLink copies a link, if it still is one.
+func (b *writer) copyLink(name string, info fs.FileInfo) error {
 	to, err := b.target(name)
 	if err != nil || to == "" {
 		return err
@@ -157,7 +157,7 @@ func (b *writer) pointing(name string, info fs.FileInfo) error {
 // target is what a link says; "": it is none any more.
 func (b *writer) target(name string) (string, error) {
 	dir, err := b.state.Below(path.Dir(name), hostpath.Identity{})
-	if gone(err) {
+	if isGone(err) {
 		return "", nil
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (b *writer) target(name string) (string, error) {
 	defer dir.Close()
 	to := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(dir.Fd(), path.Base(name), to)
-	if errors.Is(err, unix.EINVAL) || gone(err) {
+	if errors.Is(err, unix.EINVAL) || isGone(err) {
 		return "", nil
 	}
 	if err != nil {
@@ -175,13 +175,13 @@ func (b *writer) target(name string) (string, error) {
 	return string(to[:n]), nil
 }
 
-// file copies so much of a file, or with a negative size all of it.
-func (b *writer) file(ctx context.Context, name string, file *os.File, size int64) error {
+// copyFile copies so much of a file, or with a negative size all of it.
+func (b *writer) copyFile(ctx context.Context, name string, file *os.File, size int64) error {
 	info, err := file.Stat()
 	if err != nil {
 		return b.unread(name, err)
 	}
-	if first := b.home.link(info); first != "" {
+	if first := b.home.linkedName(info); first != "" {
 		return b.header(name, info, first, 0)
 	}
 	if b.home.isHollow(file, info) {
@@ -205,7 +205,7 @@ func (b *writer) file(ctx context.Context, name string, file *os.File, size int6
 		return err
 	}
 	b.report.Files++
-	b.home.has(name, info)
+	b.home.noteName(name, info)
 	return b.content(ctx, name, from, size)
 }
 
@@ -217,7 +217,7 @@ func (b *writer) content(ctx context.Context, name string, from io.Reader, size 
 			return err
 		}
 		n, err := io.ReadFull(from, chunk[:min(left, int64(len(chunk)))])
-		if err != nil && b.home.lacks("has files that became shorter, or could be read no more, while they were copied: zeros stand for the rest") {
+		if err != nil && b.home.noteLack("has files that became shorter, or could be read no more, while they were copied: zeros stand for the rest") {
 			clear(chunk[n:])
 			from, n, err = zeros{}, int(min(left, int64(len(chunk)))), nil
 		}
@@ -247,8 +247,8 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// above copies the directories that a path lies in.
-func (b *writer) above(name string) error {
+// copyParents copies the directories that a path lies in.
+func (b *writer) copyParents(name string) error {
 	for i, c := range name {
 		dir := name[:i]
 		if c != '/' || b.seen[dir] {

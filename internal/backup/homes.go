@@ -30,16 +30,16 @@ type home struct {
 
 type fileID struct{ dev, ino uint64 }
 
-// lacks notes that a home is not whole. A nil home is the installation's own part, which must be.
-func (h *home) lacks(why string) bool {
+// noteLack notes that a home is not whole. A nil home is the installation's own part, which must be.
+func (h *home) noteLack(why string) bool {
 	if h != nil && !slices.Contains(h.why, why) {
 		h.why = append(h.why, why)
 	}
 	return h != nil
 }
 
-// homes copies each home by itself.
-func (b *writer) homes(ctx context.Context) error {
+// copyHomes copies each home by itself.
+func (b *writer) copyHomes(ctx context.Context) error {
 	if slices.Contains(b.out, Homes) {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (b *writer) homes(ctx context.Context) error {
 	var found []string
 	err := treewalk.Walk(ctx, b.state, Homes, bounds(), func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case gone(err):
+		case isGone(err):
 			return nil
 		case err != nil:
 			return b.unread(name, err)
@@ -57,14 +57,14 @@ func (b *writer) homes(ctx context.Context) error {
 			found = append(found, name)
 			return fs.SkipDir
 		}
-		return b.entry(ctx, name, d)
+		return b.copyEntry(ctx, name, d)
 	})
 	if err := b.walked(Homes, err); err != nil {
 		return err
 	}
 	for _, name := range found {
 		b.home = &home{name: name, links: map[fileID]string{}, most: mostData(b.state.Name)}
-		err := b.files(ctx, name)
+		err := b.copyFiles(ctx, name)
 		for _, why := range b.home.why {
 			b.report.NotWhole = append(b.report.NotWhole, name+" "+why)
 		}
@@ -98,11 +98,11 @@ func (h *home) isTooMuch(size int64) bool {
 	if h.most -= size; h.most >= 0 {
 		return false
 	}
-	return h.lacks("has more data than its file system, as files changed their names meanwhile; the rest is left out")
+	return h.noteLack("has more data than its file system, as files changed their names meanwhile; the rest is left out")
 }
 
-// link is the name under which the archive has a file of several names already, or "".
-func (h *home) link(info fs.FileInfo) string {
+// linkedName is the name under which the archive has a file of several names already, or "".
+func (h *home) linkedName(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if h == nil || !ok || st.Nlink < 2 {
 		return ""
@@ -110,8 +110,8 @@ func (h *home) link(info fs.FileInfo) string {
 	return h.links[fileID{uint64(st.Dev), st.Ino}] //nolint:unconvert // Dev has another type elsewhere
 }
 
-// has notes under which name the archive has a file.
-func (h *home) has(name string, info fs.FileInfo) {
+// noteName notes under which name the archive has a file.
+func (h *home) noteName(name string, info fs.FileInfo) {
 	if st, ok := info.Sys().(*syscall.Stat_t); h != nil && ok && st.Nlink > 1 {
 		h.links[fileID{uint64(st.Dev), st.Ino}] = name //nolint:unconvert // Dev has another type elsewhere
 	}
@@ -132,7 +132,7 @@ func (h *home) isHollow(file *os.File, info fs.FileInfo) bool {
 		return false // it is compressed
 	}
 	if holes > mostHoles-h.holes {
-		return h.lacks("has files with holes of more than 1 GiB, which are left out")
+		return h.noteLack("has files with holes of more than 1 GiB, which are left out")
 	}
 	h.holes += holes
 	return false

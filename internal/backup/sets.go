@@ -32,7 +32,7 @@ type member struct {
 	size int64
 }
 
-func (s set) close() {
+func (s set) closeFiles() {
 	for _, m := range s.entries {
 		if m.file != nil {
 			_ = m.file.Close() // nothing was written to it
@@ -62,13 +62,13 @@ func openSet(ctx context.Context, state *hostpath.Path, at string, unwanted func
 		s, err := openOnce(ctx, state, at, unwanted, rank)
 		if err == nil {
 			var now map[string]identity
-			if now, err = namesOf(ctx, state, at, unwanted); err == nil && maps.Equal(now, s.names()) {
+			if now, err = namesOf(ctx, state, at, unwanted); err == nil && maps.Equal(now, s.listNames()) {
 				return s, nil
 			}
 		}
-		s.close()
+		s.closeFiles()
 		is, there := state.Below(at, hostpath.Identity{})
-		if there != nil || err != nil && !gone(err) {
+		if there != nil || err != nil && !isGone(err) {
 			return set{}, errors.Join(there, err)
 		}
 		is.Close()
@@ -76,7 +76,7 @@ func openSet(ctx context.Context, state *hostpath.Path, at string, unwanted func
 	return set{}, fault.New(fault.ErrConflict, "%s in the state directory changes all the time; begin the backup again", at)
 }
 
-func (s set) names() map[string]identity {
+func (s set) listNames() map[string]identity {
 	names := map[string]identity{}
 	for _, m := range s.entries {
 		names[m.name] = identityOf(m.info)
@@ -91,7 +91,7 @@ func walkSet(ctx context.Context, state *hostpath.Path, at string, unwanted func
 			return err
 		}
 		if unwanted(name) {
-			return skip(d)
+			return skipEntry(d)
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -141,8 +141,8 @@ func openOnce(ctx context.Context, state *hostpath.Path, at string, unwanted fun
 	return s, err
 }
 
-// sets copies each directory that lies so deep below a part as a set.
-func (b *writer) sets(ctx context.Context, part string, depth int, copied *[]string) error {
+// copySets copies each directory that lies so deep below a part as a set.
+func (b *writer) copySets(ctx context.Context, part string, depth int, copied *[]string) error {
 	if slices.Contains(b.out, part) {
 		return nil // it is not wanted, or a link
 	}
@@ -164,14 +164,14 @@ func (b *writer) sets(ctx context.Context, part string, depth int, copied *[]str
 		}
 		return nil
 	})
-	if err != nil && !gone(err) {
+	if err != nil && !isGone(err) {
 		return b.walked(part, err)
 	}
 	has := func(name string) bool { return b.seen[name] }
 	found = slices.DeleteFunc(found, has)
 	links = slices.DeleteFunc(links, func(l member) bool { return has(l.name) })
 	for _, at := range found {
-		if err := b.set(ctx, at, copied); err != nil {
+		if err := b.copySet(ctx, at, copied); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (b *writer) pointer(ctx context.Context, l member, copied *[]string) error 
 	}
 	at := path.Join(path.Dir(l.name), to)
 	if !b.seen[at] {
-		if err := b.set(ctx, at, copied); err != nil {
+		if err := b.copySet(ctx, at, copied); err != nil {
 			return err
 		}
 	}
@@ -214,8 +214,8 @@ func (b *writer) elsewhere(part, to string) error {
 // isWork tells whether a name is of what is being made or removed.
 func (b *writer) isWork(name string) bool { return strings.HasPrefix(path.Base(name), ".") }
 
-// set copies one directory, or nothing of it if it is removed meanwhile.
-func (b *writer) set(ctx context.Context, at string, copied *[]string) error {
+// copySet copies one directory, or nothing of it if it is removed meanwhile.
+func (b *writer) copySet(ctx context.Context, at string, copied *[]string) error {
 	// Within a template's tree names may begin with a dot.
 	unwanted := func(name string) bool { return strings.Count(name, "/") == strings.Count(at, "/")+1 && b.isWork(name) }
 	s, err := openSet(ctx, b.state, at, unwanted, nil)
@@ -225,8 +225,8 @@ func (b *writer) set(ctx context.Context, at string, copied *[]string) error {
 	if err != nil {
 		return unread(at, err)
 	}
-	defer s.close()
-	if err := b.write(ctx, s); err != nil {
+	defer s.closeFiles()
+	if err := b.writeSet(ctx, s); err != nil {
 		return err
 	}
 	_, id, _ := strings.Cut(at, "/")
@@ -234,19 +234,19 @@ func (b *writer) set(ctx context.Context, at string, copied *[]string) error {
 	return nil
 }
 
-func (b *writer) write(ctx context.Context, s set) error {
+func (b *writer) writeSet(ctx context.Context, s set) error {
 	for _, m := range s.entries {
-		if err := b.above(m.name); err != nil {
+		if err := b.copyParents(m.name); err != nil {
 			return err
 		}
 		var err error
 		switch {
 		case m.file != nil:
-			err = b.file(ctx, m.name, m.file, m.size)
+			err = b.copyFile(ctx, m.name, m.file, m.size)
 		case m.info.IsDir():
 			err = b.header(m.name, m.info, "", 0)
 		case m.info.Mode()&fs.ModeSymlink != 0:
-			err = b.link(m.name, m.info)
+			err = b.copyLink(m.name, m.info)
 		}
 		if err != nil {
 			return err
@@ -255,8 +255,8 @@ func (b *writer) write(ctx context.Context, s set) error {
 	return nil
 }
 
-// log copies the audit log, up to its last whole record.
-func (b *writer) log(ctx context.Context) error {
+// copyLog copies the audit log, up to its last whole record.
+func (b *writer) copyLog(ctx context.Context) error {
 	dir := path.Base(b.options.Paths.Audit())
 	s, err := openSet(ctx, b.state, dir, func(name string) bool { return name != dir && audit.IsWork(path.Base(name)) }, func(name string) int { return audit.CopyRank(path.Base(name)) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -265,7 +265,7 @@ func (b *writer) log(ctx context.Context) error {
 	if err != nil {
 		return unread(dir, err)
 	}
-	defer s.close()
+	defer s.closeFiles()
 	for i := range s.entries {
 		m := &s.entries[i]
 		if m.file == nil {
@@ -275,5 +275,5 @@ func (b *writer) log(ctx context.Context) error {
 			return unread(m.name, err)
 		}
 	}
-	return b.write(ctx, s)
+	return b.writeSet(ctx, s)
 }

@@ -57,7 +57,7 @@ func TestASetIsOfOneMoment(t *testing.T) {
 				}
 				return false
 			}, nil)
-			defer s.close()
+			defer s.closeFiles()
 			if c.fails != nil {
 				if err == nil || len(s.entries) > 0 || errors.Is(c.fails, fs.ErrNotExist) && !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("%v, %v", s, err)

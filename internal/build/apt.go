@@ -32,7 +32,7 @@ func readApt(command string) (found *install, rest string, err error) {
 			found = &install{sudo: true}
 		}
 		found.sudo = found.sudo && root
-		if err := found.read(words); err != nil {
+		if err := found.readWords(words); err != nil {
 			return nil, "", err
 		}
 		if rest = strings.TrimSpace(behind); !more {
@@ -70,8 +70,8 @@ func aptWords(part string) (words []string, sudo, ok bool) {
 
 var yesOptions = regexp.MustCompile(`^-[yqm]+$`)
 
-// read takes the words behind one call of apt.
-func (i *install) read(words []string) error {
+// readWords takes the words behind one call of apt.
+func (i *install) readWords(words []string) error {
 	what, recommends := "", true
 	var names []string
 	for _, word := range words {
@@ -89,15 +89,15 @@ func (i *install) read(words []string) error {
 	}
 	switch {
 	case what == "install":
-		return i.add(names, recommends)
+		return i.addNames(names, recommends)
 	case (what == "update" || what == "clean") && len(names) == 0: // the lists are always today's, and nothing is left to clean
 		return nil
 	}
 	return fault.Invalid("apt-get %s is not done in a build: there are update, install NAMES and clean", excerpt.Of(strings.Join(words, " "), 80))
 }
 
-// add takes the names of one install.
-func (i *install) add(names []string, recommends bool) error {
+// addNames takes the names of one install.
+func (i *install) addNames(names []string, recommends bool) error {
 	for _, name := range names {
 		if !debian.ValidName(name) {
 			return fault.Invalid("apt-get install: %q is no name of a package, with or without =VERSION", excerpt.Of(name, 100))

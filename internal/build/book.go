@@ -25,10 +25,10 @@ func sortUploads(all []upload) {
 	slices.SortFunc(all, func(a, b upload) int { return a.used.Compare(b.used) })
 }
 
-func (b *Builder) path(id string) string { return filepath.Join(b.cfg.Dir, "records", id+".json") }
+func (b *Builder) buildPath(id string) string { return filepath.Join(b.cfg.Dir, "records", id+".json") }
 
-// write keeps a build, in one step.
-func (b *Builder) write(f file) error {
+// writeBuild keeps a build, in one step.
+func (b *Builder) writeBuild(f file) error {
 	data, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (b *Builder) write(f file) error {
 	_, werr := fresh.Write(data)
 	err = errors.Join(werr, fresh.Sync(), fresh.Close())
 	if err == nil {
-		err = os.Rename(fresh.Name(), b.path(f.ID))
+		err = os.Rename(fresh.Name(), b.buildPath(f.ID))
 	}
 	if err != nil {
 		_ = os.Remove(fresh.Name())
@@ -49,9 +49,9 @@ func (b *Builder) write(f file) error {
 	return nil
 }
 
-func (b *Builder) read(id string) (file, error) {
+func (b *Builder) readBuild(id string) (file, error) {
 	var f file
-	data, err := os.ReadFile(b.path(id))
+	data, err := os.ReadFile(b.buildPath(id))
 	if err == nil {
 		err = json.Unmarshal(data, &f)
 	}
@@ -60,7 +60,7 @@ func (b *Builder) read(id string) (file, error) {
 
 // readEntries reads a page of the log of a build that has ended; the rest of the log is never in memory.
 func (b *Builder) readEntries(id string, offset, most int) ([]Entry, error) {
-	record, err := os.Open(b.path(id))
+	record, err := os.Open(b.buildPath(id))
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,8 @@ func (b *Builder) readEntries(id string, offset, most int) ([]Entry, error) {
 	return entries, nil
 }
 
-// load learns of the builds of earlier daemons. One that had not ended has ended now.
-func (b *Builder) load() error {
+// loadBuilds learns of the builds of earlier daemons. One that had not ended has ended now.
+func (b *Builder) loadBuilds() error {
 	dir := filepath.Join(b.cfg.Dir, "records")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the folder of builds can't be made")
@@ -114,15 +114,15 @@ func (b *Builder) load() error {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // half a record
 			continue
 		}
-		f, err := b.read(id)
+		f, err := b.readBuild(id)
 		if err != nil || f.ID != id {
 			b.cfg.Log.Error("a build can't be read", "build", id, "err", err)
 			continue
 		}
-		if !f.ended() {
+		if !f.hasEnded() {
 			err := b.orphan(&f)
 			if err == nil { // else the next daemon tries again
-				err = b.write(f)
+				err = b.writeBuild(f)
 			}
 			if err != nil {
 				return err
@@ -153,8 +153,8 @@ func (b *Builder) orphan(f *file) error {
 	return nil
 }
 
-// prune takes out what is old, and of each owner what is too much, whose files forget removes. It needs mu.
-func (b *Builder) prune() (gone []string) {
+// pruneBuilds takes out what is old, and of each owner what is too much, whose files forget removes. It needs mu.
+func (b *Builder) pruneBuilds() (gone []string) {
 	now := time.Now()
 	all := make([]*going, 0, len(b.builds))
 	for _, g := range b.builds {
@@ -165,7 +165,7 @@ func (b *Builder) prune() (gone []string) {
 	for _, g := range all {
 		late := g.Status == Waiting && !g.queued && now.Sub(g.Created) > waitingFor
 		if !late {
-			if !g.ended() {
+			if !g.hasEnded() {
 				continue
 			}
 			if kept[g.Owner]++; kept[g.Owner] <= keptEach && now.Sub(g.Ended) <= keptFor {
@@ -178,11 +178,11 @@ func (b *Builder) prune() (gone []string) {
 	return gone
 }
 
-// forget removes the files of builds that were taken out. It must not have mu: what a disk takes is nobody's
+// forgetBuilds removes the files of builds that were taken out. It must not have mu: what a disk takes is nobody's
 // to wait for who only asks how a build stands.
-func (b *Builder) forget(ids []string) {
+func (b *Builder) forgetBuilds(ids []string) {
 	for _, id := range ids {
-		if err := os.Remove(b.path(id)); err != nil {
+		if err := os.Remove(b.buildPath(id)); err != nil {
 			b.cfg.Log.Warn("an old build can't be forgotten", "build", id, "err", err)
 		}
 	}

@@ -79,7 +79,7 @@ type Build struct {
 	Ended    time.Time `json:"ended,omitzero"`
 }
 
-func (b Build) ended() bool { return b.Status == Ready || b.Status == Failed }
+func (b Build) hasEnded() bool { return b.Status == Ready || b.Status == Failed }
 
 // Sandboxes is what is needed of the sandboxes' manager.
 type Sandboxes interface {

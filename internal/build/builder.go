@@ -51,7 +51,7 @@ func Open(cfg Config) (*Builder, error) {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	var err error
 	if b.uploads, err = newUploads(filepath.Join(cfg.Dir, "files")); err == nil {
-		err = b.load()
+		err = b.loadBuilds()
 	}
 	if err != nil {
 		b.cancel()
@@ -62,7 +62,7 @@ func Open(cfg Config) (*Builder, error) {
 			errand.In(&b.work, func() { b.destroy(s.Info().ID) })
 		}
 	}
-	errand.In(&b.work, func() { errand.Stay(b.ctx, b.tend) })
+	errand.In(&b.work, func() { errand.Stay(b.ctx, b.tendBuilds) })
 	return b, nil
 }
 
@@ -72,16 +72,16 @@ func (b *Builder) Close() {
 	b.work.Wait()
 }
 
-// tend forgets what is old, now and then.
-func (b *Builder) tend() {
+// tendBuilds forgets what is old, now and then.
+func (b *Builder) tendBuilds() {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
 	for {
 		b.mu.Lock()
-		old := b.prune()
+		old := b.pruneBuilds()
 		b.mu.Unlock()
-		b.forget(old)
-		b.uploads.sweep()
+		b.forgetBuilds(old)
+		b.uploads.sweepOld()
 		select {
 		case <-b.ctx.Done():
 			return
@@ -96,12 +96,12 @@ func (b *Builder) Begin(owner sandbox.Owner, template, name string, names []stri
 		return Build{}, fault.Invalid("a build gives 1 to %d tags, and not %d", maxTags, len(names))
 	}
 	made := Build{
-		ID: newID(), Template: template, Name: name, Names: names, Owner: owner.Token, Status: Waiting, Created: time.Now().UTC(),
+		ID: newBuildID(), Template: template, Name: name, Names: names, Owner: owner.Token, Status: Waiting, Created: time.Now().UTC(),
 	}
 	if err := b.announce(made); err != nil {
 		return Build{}, err
 	}
-	if err := b.write(file{Build: made}); err != nil {
+	if err := b.writeBuild(file{Build: made}); err != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		delete(b.builds, made.ID) // nobody knows its id
@@ -113,7 +113,7 @@ func (b *Builder) Begin(owner sandbox.Owner, template, name string, names []stri
 // announce takes the place of a build that waits, if its owner has one.
 func (b *Builder) announce(made Build) error {
 	b.mu.Lock()
-	old := b.prune()
+	old := b.pruneBuilds()
 	waiting := 0
 	for _, g := range b.builds {
 		if g.Owner == made.Owner && g.Status == Waiting {
@@ -124,15 +124,15 @@ func (b *Builder) announce(made Build) error {
 		b.builds[made.ID] = &going{Build: made}
 	}
 	b.mu.Unlock()
-	b.forget(old)
+	b.forgetBuilds(old)
 	if waiting >= maxWaiting {
 		return fault.Exhausted(time.Minute, "the token has %d builds that have not begun; at most %d", waiting, maxWaiting)
 	}
 	return nil
 }
 
-// newID is a random UUID: clients read no other ids of builds.
-func newID() string {
+// newBuildID is a random UUID: clients read no other ids of builds.
+func newBuildID() string {
 	var id [16]byte
 	rand.Read(id[:]) // never fails: it ends the process instead
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
@@ -154,7 +154,7 @@ func (b *Builder) Known(owner, template string) bool {
 
 // Link hands out a ticket for an upload, and tells whether it is there already.
 func (b *Builder) Link(owner sandbox.Owner, hash string) (present bool, ticket string, err error) {
-	return b.uploads.link(owner, hash)
+	return b.uploads.issueTicket(owner, hash)
 }
 
 // Holder is the token whose a ticket is.
@@ -165,11 +165,11 @@ func (b *Builder) Holder(ticket string) (token string, ok bool) {
 
 // Receive takes an upload.
 func (b *Builder) Receive(ticket string, body io.Reader) error {
-	return b.uploads.receive(ticket, body)
+	return b.uploads.receiveUpload(ticket, body)
 }
 
-// find needs mu.
-func (b *Builder) find(owner, template, id string) (*going, error) {
+// findBuild needs mu.
+func (b *Builder) findBuild(owner, template, id string) (*going, error) {
 	g := b.builds[id]
 	if g == nil || g.Owner != owner || g.Template != template {
 		return nil, fault.New(fault.ErrNotFound, "there is no build %q of the template %q", excerpt.Of(id, 80), excerpt.Of(template, 80))
@@ -180,7 +180,7 @@ func (b *Builder) find(owner, template, id string) (*going, error) {
 // Start builds what was announced, in the background: req is the sandbox that the steps
 // are done in, workdir its directory.
 func (b *Builder) Start(template, id string, req sandbox.Request, workdir string, recipe Recipe) error {
-	g, err := b.queue(req.Owner.Token, template, id)
+	g, err := b.queueBuild(req.Owner.Token, template, id)
 	if err != nil {
 		return err
 	}
@@ -189,31 +189,31 @@ func (b *Builder) Start(template, id string, req sandbox.Request, workdir string
 		return fault.New(fault.ErrUnavailable, "the daemon ends")
 	}
 	if _, leave, free := b.turns.Try(turns.For(b.ctx, g.Owner)); free { // so that who asks at once hears that it is built
-		if err := b.begin(g, leave); err != nil {
+		if err := b.beginBuild(g, leave); err != nil {
 			b.unqueue(g)
 			return err
 		}
 	}
 	j := &job{b: b, g: g, req: req, workdir: workdir, recipe: recipe}
-	errand.In(&b.work, j.do)
+	errand.In(&b.work, j.doJob)
 	return nil
 }
 
 // Refuse ends a build that can't begin: what it is made from is not to be had.
 func (b *Builder) Refuse(owner, template, id string, why error) error {
-	g, err := b.queue(owner, template, id)
+	g, err := b.queueBuild(owner, template, id)
 	if err != nil {
 		return err
 	}
-	(&job{b: b, g: g, req: sandbox.Request{Owner: sandbox.Owner{Token: owner}}}).end("", &stepError{StepBase, why})
+	(&job{b: b, g: g, req: sandbox.Request{Owner: sandbox.Owner{Token: owner}}}).endJob("", &stepError{StepBase, why})
 	return nil
 }
 
-// queue has an announced build begin, or wait for its turn; once.
-func (b *Builder) queue(owner, template, id string) (*going, error) {
+// queueBuild has an announced build begin, or wait for its turn; once.
+func (b *Builder) queueBuild(owner, template, id string) (*going, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g, err := b.find(owner, template, id)
+	g, err := b.findBuild(owner, template, id)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (b *Builder) unqueue(g *going) {
 // Look tells how a build stands, with entries of its log.
 func (b *Builder) Look(owner, template, id string, offset, most int) (Build, []Entry, error) {
 	b.mu.Lock()
-	g, err := b.find(owner, template, id)
+	g, err := b.findBuild(owner, template, id)
 	if err != nil {
 		b.mu.Unlock()
 		return Build{}, nil, err
@@ -242,9 +242,9 @@ func (b *Builder) Look(owner, template, id string, offset, most int) (Build, []E
 	now, log := g.Build, g.log
 	b.mu.Unlock()
 	if log != nil {
-		return now, log.from(offset, most), nil
+		return now, log.entriesFrom(offset, most), nil
 	}
-	if !now.ended() {
+	if !now.hasEnded() {
 		return now, []Entry{}, nil
 	}
 	entries, err := b.readEntries(id, offset, most)
@@ -268,9 +268,9 @@ func (b *Builder) Builds(owner string) []Build {
 	return all
 }
 
-// enter waits until a build may begin: a token has so many at once, and so have all, but for the
+// enterBuild waits until a build may begin: a token has so many at once, and so have all, but for the
 // one that each may have.
-func (b *Builder) enter(ctx context.Context, g *going) error {
+func (b *Builder) enterBuild(ctx context.Context, g *going) error {
 	b.mu.Lock()
 	begun := g.leave != nil
 	b.mu.Unlock()
@@ -281,16 +281,16 @@ func (b *Builder) enter(ctx context.Context, g *going) error {
 	if err != nil {
 		return context.Cause(ctx)
 	}
-	return b.begin(g, leave)
+	return b.beginBuild(g, leave)
 }
 
-// begin has a build begin that has a turn, which is given back by leave. The one who queued it calls this.
-func (b *Builder) begin(g *going, leave func()) error {
+// beginBuild has a build begin that has a turn, which is given back by leave. The one who queued it calls this.
+func (b *Builder) beginBuild(g *going, leave func()) error {
 	b.mu.Lock()
 	now := g.Build
 	b.mu.Unlock()
 	now.Status = Building
-	if err := b.write(file{Build: now}); err != nil {
+	if err := b.writeBuild(file{Build: now}); err != nil {
 		leave()
 		return err
 	}
@@ -300,12 +300,12 @@ func (b *Builder) begin(g *going, leave func()) error {
 	return nil
 }
 
-// settle puts the end of a build where it is found.
-func (b *Builder) settle(g *going, now Build) {
+// settleBuild puts the end of a build where it is found.
+func (b *Builder) settleBuild(g *going, now Build) {
 	b.mu.Lock()
 	log := g.log
 	b.mu.Unlock()
-	err := b.write(file{Build: now, Entries: log.from(0, math.MaxInt)}) // up to 25 MB, for which nobody else's request waits
+	err := b.writeBuild(file{Build: now, Entries: log.entriesFrom(0, math.MaxInt)}) // up to 25 MB, for which nobody else's request waits
 	if err != nil {
 		b.cfg.Log.Error("the end of a build is not kept; after a restart it is told as one that was cut off", "build", now.ID, "err", err)
 	}
@@ -329,8 +329,8 @@ func (b *Builder) destroy(id string) {
 	}
 }
 
-// record is for the log; what can't be recorded does not happen.
-func (b *Builder) record(ctx context.Context, box string, g *going, r admission.Build) error {
+// recordBuild is for the log; what can't be recorded does not happen.
+func (b *Builder) recordBuild(ctx context.Context, box string, g *going, r admission.Build) error {
 	r.ID, r.Template, r.Token = g.ID, g.Name, g.Owner
 	return b.cfg.Recorder.RecordBuild(ctx, box, r)
 }

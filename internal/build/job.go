@@ -26,18 +26,18 @@ type job struct {
 	system []sandbox.SystemPackage // that this build and those below it brought
 }
 
-// do builds, and settles how that ended.
-func (j *job) do() {
+// doJob builds, and settles how that ended.
+func (j *job) doJob() {
 	ctx, stop := j.b.cfg.During(j.b.ctx, j.g.Owner)
 	defer stop()
 	var snapshot string
 	err := errand.Try(func() (err error) {
-		if err = j.b.enter(ctx, j.g); err != nil {
+		if err = j.b.enterBuild(ctx, j.g); err != nil {
 			return &stepError{StepBase, err}
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, longest, fault.New(fault.ErrExhausted, "the build took longer than %s", longest))
 		defer cancel()
-		snapshot, err = j.build(ctx)
+		snapshot, err = j.buildTemplate(ctx)
 		return err
 	})
 	if ctx.Err() != nil && err != nil {
@@ -47,7 +47,7 @@ func (j *job) do() {
 		}
 		err = &stepError{stepOf(err), fault.New(fault.ErrUnavailable, "%s", why)}
 	}
-	j.end(snapshot, err)
+	j.endJob(snapshot, err)
 }
 
 func stepOf(err error) string {
@@ -57,43 +57,43 @@ func stepOf(err error) string {
 	return StepFinalize
 }
 
-// end tells how the build ended.
-func (j *job) end(snapshot string, err error) {
+// endJob tells how the build ended.
+func (j *job) endJob(snapshot string, err error) {
 	if j.box != "" {
 		if err != nil { // of a result the record is there
-			j.note(err)
+			j.noteError(err)
 		}
 		j.b.destroy(j.box)
 	} else if err != nil {
-		j.note(err)
+		j.noteError(err)
 	}
 	now := j.g.Build
 	now.Ended, now.Snapshot, now.Status = time.Now().UTC(), snapshot, Ready
 	if err != nil {
-		now.Status, now.Step, now.Reason = Failed, stepOf(err), sentence(err)
-		j.g.log.add(Error, now.Step, now.Reason, true)
+		now.Status, now.Step, now.Reason = Failed, stepOf(err), clientSentence(err)
+		j.g.log.addLine(Error, now.Step, now.Reason, true)
 		j.b.cfg.Log.Info("a template was not built", "build", j.g.ID, "step", now.Step, "err", err)
 	} else {
-		j.g.log.add(Info, StepFinalize, "the template is built", true)
+		j.g.log.addLine(Info, StepFinalize, "the template is built", true)
 	}
-	j.b.settle(j.g, now)
+	j.b.settleBuild(j.g, now)
 }
 
-func (j *job) note(err error) {
+func (j *job) noteError(err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	failed := admission.Build{Stage: admission.BuildFailed, Base: j.recipe.Base, Step: stepOf(err), Text: sentence(err)}
-	rerr := j.b.record(ctx, j.box, j.g, failed)
+	failed := admission.Build{Stage: admission.BuildFailed, Base: j.recipe.Base, Step: stepOf(err), Text: clientSentence(err)}
+	rerr := j.b.recordBuild(ctx, j.box, j.g, failed)
 	if !records.Kept(rerr) && j.box != "" { // its sandbox is gone: it is the daemon's then
-		rerr = j.b.record(ctx, "", j.g, failed)
+		rerr = j.b.recordBuild(ctx, "", j.g, failed)
 	}
 	if rerr != nil {
 		j.b.cfg.Log.Error("the end of a build is not on record", "build", j.g.ID, "err", rerr)
 	}
 }
 
-// sentence is what a client may read of an error; causes are the operator's.
-func sentence(err error) string {
+// clientSentence is what a client may read of an error; causes are the operator's.
+func clientSentence(err error) string {
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
 		return f.Sentence
 	}
@@ -103,9 +103,9 @@ func sentence(err error) string {
 	return "something inside failed; the daemon's log has more"
 }
 
-// build does all of it and returns the result.
-func (j *job) build(ctx context.Context) (string, error) {
-	if err := j.recipe.check(j.req.Account, j.workdir); err != nil {
+// buildTemplate does all of it and returns the result.
+func (j *job) buildTemplate(ctx context.Context) (string, error) {
+	if err := j.recipe.checkRecipe(j.req.Account, j.workdir); err != nil {
 		return "", err
 	}
 	made, err := j.b.cfg.Sandboxes.Create(ctx, j.req)
@@ -117,23 +117,23 @@ func (j *job) build(ctx context.Context) (string, error) {
 		return "", &stepError{StepBase, err}
 	}
 	begun := admission.Build{Stage: admission.BuildBegun, Base: j.recipe.Base, Text: fmt.Sprint(len(j.recipe.Steps), " steps")}
-	if err := j.b.record(ctx, j.box, j.g, begun); err != nil {
+	if err := j.b.recordBuild(ctx, j.box, j.g, begun); err != nil {
 		return "", &stepError{StepBase, err}
 	}
 	limits := made.Info().Limits
-	j.g.log.add(Info, StepBase, fmt.Sprintf("from %s, in the sandbox %s; the policy gives it %g CPUs and %d MiB of memory", j.recipe.Base, j.box, limits.CPU, limits.MemoryBytes>>20), true)
+	j.g.log.addLine(Info, StepBase, fmt.Sprintf("from %s, in the sandbox %s; the policy gives it %g CPUs and %d MiB of memory", j.recipe.Base, j.box, limits.CPU, limits.MemoryBytes>>20), true)
 	now := firstSetting(j.req.Account, j.workdir)
 	for i, s := range j.recipe.Steps {
-		if err := j.step(ctx, i, s, &now); err != nil {
+		if err := j.doStep(ctx, i, s, &now); err != nil {
 			return "", &stepError{stepNumber(i), err}
 		}
 	}
-	return j.finish(ctx, now)
+	return j.finishTemplate(ctx, now)
 }
 
-// finish starts what is to run in the template, waits until it is ready, and keeps it
+// finishTemplate starts what is to run in the template, waits until it is ready, and keeps it
 // all.
-func (j *job) finish(ctx context.Context, final setting) (string, error) {
+func (j *job) finishTemplate(ctx context.Context, final setting) (string, error) {
 	failed := func(err error) (string, error) { return "", &stepError{StepFinalize, err} }
 	keep := sandbox.Keep{Names: j.g.Names, Contents: engine.ContentsFiles, Built: &sandbox.Built{
 		Build: j.g.ID, Template: j.g.Template, Env: final.env, Workdir: final.workdir, User: final.user, Start: j.recipe.Start, Ready: j.recipe.Ready, System: j.system,
@@ -143,14 +143,14 @@ func (j *job) finish(ctx context.Context, final setting) (string, error) {
 		keep.Contents = engine.ContentsMemory
 		var err error
 		if started, err = j.launch(ctx, final); err == nil {
-			defer started.release()
-			err = j.await(ctx, started, final)
+			defer started.releaseOutput()
+			err = j.awaitReady(ctx, started, final)
 		}
 		if err != nil {
 			return failed(err)
 		}
 	}
-	j.g.log.add(Info, StepFinalize, "the sandbox is written to disk", true)
+	j.g.log.addLine(Info, StepFinalize, "the sandbox is written to disk", true)
 	snap, err := j.b.cfg.Sandboxes.Keep(ctx, j.box, keep)
 	if err != nil {
 		return failed(err)
@@ -158,8 +158,8 @@ func (j *job) finish(ctx context.Context, final setting) (string, error) {
 	ctx = context.WithoutCancel(ctx)
 	// A start command may have said that it is ready and have failed since: in a copy
 	// of this it would not run.
-	if err = started.broke(); err == nil {
-		err = j.b.record(ctx, j.box, j.g, admission.Build{Stage: admission.BuildReady, Base: j.recipe.Base, Snapshot: snap.ID})
+	if err = started.brokeError(); err == nil {
+		err = j.b.recordBuild(ctx, j.box, j.g, admission.Build{Stage: admission.BuildReady, Base: j.recipe.Base, Snapshot: snap.ID})
 	}
 	if err != nil {
 		return failed(errors.Join(err, j.b.cfg.Sandboxes.RemoveSnapshot(ctx, j.g.Owner, snap.ID)))

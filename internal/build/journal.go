@@ -41,8 +41,8 @@ type journal struct {
 	full    bool
 }
 
-// add writes a line; of the builder's own, which are few, all are kept.
-func (j *journal) add(level Level, step, text string, own bool) {
+// addLine writes a line; of the builder's own, which are few, all are kept.
+func (j *journal) addLine(level Level, step, text string, own bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	text = excerpt.Of(strings.ToValidUTF8(text, "\uFFFD"), maxLine)
@@ -58,26 +58,26 @@ func (j *journal) add(level Level, step, text string, own bool) {
 	j.entries = append(j.entries, Entry{Time: time.Now().UTC(), Level: level, Step: step, Text: text})
 }
 
-// from are the entries from an offset on, as many as asked for.
-func (j *journal) from(offset, most int) []Entry {
+// entriesFrom are the entries from an offset on, as many as asked for.
+func (j *journal) entriesFrom(offset, most int) []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return page(j.entries, offset, most)
+	return pageOf(j.entries, offset, most)
 }
 
-func page(all []Entry, offset, most int) []Entry {
+func pageOf(all []Entry, offset, most int) []Entry {
 	offset = min(max(offset, 0), len(all))
 	part := all[offset : offset+min(most, len(all)-offset)]
 	return append([]Entry{}, part...)
 }
 
-// lines makes lines of what a command writes.
-type lines struct {
+// outputLines makes lines of what a command writes.
+type outputLines struct {
 	rest string
 	tell func(line string)
 }
 
-func (l *lines) write(data []byte) {
+func (l *outputLines) writeData(data []byte) {
 	l.rest += string(data)
 	for {
 		line, rest, whole := strings.Cut(l.rest, "\n")
@@ -93,12 +93,12 @@ func (l *lines) write(data []byte) {
 }
 
 // Write implements io.Writer.
-func (l *lines) Write(data []byte) (int, error) {
-	l.write(data)
+func (l *outputLines) Write(data []byte) (int, error) {
+	l.writeData(data)
 	return len(data), nil
 }
 
-func (l *lines) end() {
+func (l *outputLines) endLine() {
 	if l.rest != "" {
 		l.tell(l.rest)
 		l.rest = ""

@@ -26,25 +26,25 @@ const (
 	notThere = 78
 )
 
-// copy brings an upload, unpacks it and removes it again: what is left would be in the
+// copyUpload brings an upload, unpacks it and removes it again: what is left would be in the
 // template, for everyone who may read it.
-func (j *job) copy(ctx context.Context, t task) error {
-	if err := j.bring(ctx, t.hash); err != nil {
+func (j *job) copyUpload(ctx context.Context, t task) error {
+	if err := j.bringUpload(ctx, t.hash); err != nil {
 		return err
 	}
-	if err := j.place(ctx, t); err != nil {
+	if err := j.placeFiles(ctx, t); err != nil {
 		return err // the sandbox goes with the build
 	}
-	err := j.file(ctx, channel.File{Op: channel.FileRemove, Path: uploadPlace, User: "root"})
+	err := j.writeFile(ctx, channel.File{Op: channel.FileRemove, Path: uploadPlace, User: "root"})
 	if errors.Is(err, fault.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// place unpacks what was brought, as the user whose files these are to be. Where only
+// placeFiles unpacks what was brought, as the user whose files these are to be. Where only
 // root may write they are root's, unless somebody was named.
-func (j *job) place(ctx context.Context, t task) error {
+func (j *job) placeFiles(ctx context.Context, t task) error {
 	c := t.copy
 	dir := c.dest
 	if !c.pattern && !strings.HasSuffix(dir, "/") { // a file's place, or a directory's: the upload tells
@@ -80,7 +80,7 @@ func (j *job) place(ctx context.Context, t task) error {
 // user opens it to others for as long. A build whose directory stays open fails, and goes with its sandbox.
 func (j *job) unpackAmong(ctx context.Context, t task) (exit channel.Exit, p *process, err error) {
 	into := path.Clean(t.copy.dest)
-	info, err := j.b.cfg.Sandboxes.File(ctx, j.box, channel.File{Op: channel.FileStat, Path: into, User: j.as("")})
+	info, err := j.b.cfg.Sandboxes.File(ctx, j.box, channel.File{Op: channel.FileStat, Path: into, User: j.asUser("")})
 	if err != nil || info.Kind != channel.KindDir && info.Leads != channel.KindDir {
 		into = path.Dir(into)
 	}
@@ -101,23 +101,23 @@ func (j *job) unpack(ctx context.Context, t task, user string) (channel.Exit, *p
 
 // start runs a command of a copy to its end.
 func (j *job) start(ctx context.Context, t task, user string, argv ...string) (channel.Exit, *process, error) {
-	p, err := j.begin(ctx, t.number, sandbox.Command{Argv: argv, Judged: t.title, Dir: "/", User: j.as(user), Timeout: longestStep})
+	p, err := j.startCommand(ctx, t.number, sandbox.Command{Argv: argv, Judged: t.title, Dir: "/", User: j.asUser(user), Timeout: longestStep})
 	if err != nil {
 		return channel.Exit{}, nil, err
 	}
-	exit, err := p.wait(ctx)
+	exit, err := p.waitExit(ctx)
 	return exit, p, err
 }
 
 // makeDir makes a directory, and those above it, for a user. Where only root may write
 // root makes it, and gives it away; where only the user may write, it is the user's.
 func (j *job) makeDir(ctx context.Context, dir, user string) error {
-	err := j.file(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: j.as(user)})
+	err := j.writeFile(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: j.asUser(user)})
 	if errors.Is(err, fault.ErrForbidden) && user == "root" {
-		err = j.file(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: j.as("")})
+		err = j.writeFile(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: j.asUser("")})
 	}
 	if errors.Is(err, fault.ErrForbidden) && user == "" {
-		err = j.file(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: "root", Give: true})
+		err = j.writeFile(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: "root", Give: true})
 	}
 	if !errors.Is(err, fault.ErrConflict) {
 		return err
@@ -129,17 +129,17 @@ func (j *job) makeDir(ctx context.Context, dir, user string) error {
 	return err
 }
 
-func (j *job) file(ctx context.Context, f channel.File) error {
+func (j *job) writeFile(ctx context.Context, f channel.File) error {
 	_, err := j.b.cfg.Sandboxes.File(ctx, j.box, f)
 	return err
 }
 
-// bring writes an upload into the sandbox.
-func (j *job) bring(ctx context.Context, hash string) error {
-	archive, err := j.b.uploads.open(j.g.Owner, hash)
+// bringUpload writes an upload into the sandbox.
+func (j *job) bringUpload(ctx context.Context, hash string) error {
+	archive, err := j.b.uploads.openUpload(j.g.Owner, hash)
 	if err != nil {
 		return err
 	}
 	defer archive.Close()
-	return j.write(ctx, uploadPlace, archive)
+	return j.writeRootFile(ctx, uploadPlace, archive)
 }

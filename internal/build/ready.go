@@ -14,20 +14,20 @@ func (j *job) launch(ctx context.Context, final setting) (*process, error) {
 	if j.recipe.Start == "" {
 		return nil, nil //nolint:nilnil // a process that is not there never breaks
 	}
-	j.g.log.add(Info, StepFinalize, "start: "+excerpt.Of(j.recipe.Start, 300), true)
-	c := j.shell(final, j.recipe.Start)
+	j.g.log.addLine(Info, StepFinalize, "start: "+excerpt.Of(j.recipe.Start, 300), true)
+	c := j.shellCommand(final, j.recipe.Start)
 	c.Timeout = 0 // it lives on in the template
-	return j.begin(ctx, StepFinalize, c)
+	return j.startCommand(ctx, StepFinalize, c)
 }
 
-// await asks the ready command until it says yes, or the start command breaks.
-func (j *job) await(ctx context.Context, started *process, final setting) error {
+// awaitReady asks the ready command until it says yes, or the start command breaks.
+func (j *job) awaitReady(ctx context.Context, started *process, final setting) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fault.New(fault.ErrExhausted, "the template was not ready within %s", readyWithin))
 	defer cancel()
 	for {
-		ready, err := j.ready(ctx, final)
+		ready, err := j.askReady(ctx, final)
 		if err == nil {
-			err = started.broke()
+			err = started.brokeError()
 		}
 		if ready || err != nil {
 			return err
@@ -40,9 +40,9 @@ func (j *job) await(ctx context.Context, started *process, final setting) error 
 	}
 }
 
-// broke is how a start command ended that should not have: one may end well, and leave
+// brokeError is how a start command ended that should not have: one may end well, and leave
 // others behind.
-func (p *process) broke() error {
+func (p *process) brokeError() error {
 	if p == nil {
 		return nil
 	}
@@ -55,21 +55,21 @@ func (p *process) broke() error {
 		return p.err
 	}
 	if err := p.failure(p.exit); err != nil {
-		return fault.New(fault.ErrConflict, "the start command failed: %s", sentence(err))
+		return fault.New(fault.ErrConflict, "the start command failed: %s", clientSentence(err))
 	}
 	return nil
 }
 
-// ready asks once.
-func (j *job) ready(ctx context.Context, final setting) (bool, error) {
+// askReady asks once.
+func (j *job) askReady(ctx context.Context, final setting) (bool, error) {
 	if j.recipe.Ready == "" {
 		return true, nil
 	}
-	p, err := j.begin(ctx, StepFinalize, j.shell(final, readyCommand(j.recipe.Ready)))
+	p, err := j.startCommand(ctx, StepFinalize, j.shellCommand(final, readyCommand(j.recipe.Ready)))
 	if err != nil {
 		return false, err
 	}
-	exit, err := p.wait(ctx)
+	exit, err := p.waitExit(ctx)
 	return exit.Code == 0 && err == nil, err
 }
 

@@ -76,9 +76,9 @@ func (e *stepError) Error() string { return e.err.Error() }
 // Unwrap is the fault.
 func (e *stepError) Unwrap() error { return e.err }
 
-// check understands a recipe for an account, whole, before anything is done. What the
+// checkRecipe understands a recipe for an account, whole, before anything is done. What the
 // values are of the variables that its steps name is not known then.
-func (r Recipe) check(account sandbox.Account, workdir string) error {
+func (r Recipe) checkRecipe(account sandbox.Account, workdir string) error {
 	now := firstSetting(account, workdir)
 	if len(r.Steps) > maxSteps {
 		return &stepError{StepBase, fault.Invalid("the template has %d steps; at most %d", len(r.Steps), maxSteps)}
@@ -87,7 +87,7 @@ func (r Recipe) check(account sandbox.Account, workdir string) error {
 		return &stepError{StepFinalize, err}
 	}
 	for i, s := range r.Steps {
-		if _, err := now.task(i, s, account); err != nil {
+		if _, err := now.makeTask(i, s, account); err != nil {
 			return err
 		}
 	}
@@ -99,12 +99,12 @@ func firstSetting(account sandbox.Account, workdir string) setting {
 	return setting{user: account.Default, workdir: workdir, env: map[string]string{}}
 }
 
-// task is what one step is, after which the setting is another.
-func (now *setting) task(i int, s Step, account sandbox.Account) (task, error) {
+// makeTask is what one step is, after which the setting is another.
+func (now *setting) makeTask(i int, s Step, account sandbox.Account) (task, error) {
 	t := task{kind: s.Type, number: stepNumber(i), hash: s.Hash, title: titleOf(s)}
 	err := checkText(s.Args...)
 	if err == nil {
-		err = now.apply(s, &t, account)
+		err = now.applyStep(s, &t, account)
 	}
 	if err != nil {
 		return t, &stepError{t.number, err}
@@ -127,8 +127,8 @@ func checkText(texts ...string) error {
 	return nil
 }
 
-// apply changes the setting as a step does, and says in t what is to be done.
-func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) {
+// applyStep changes the setting as a step does, and says in t what is to be done.
+func (now *setting) applyStep(s Step, t *task, account sandbox.Account) (err error) {
 	arg := func(n int) string {
 		if n < len(s.Args) {
 			return s.Args[n]

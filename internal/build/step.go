@@ -17,68 +17,68 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
-// step does one, in the setting of those before, which it may change.
-func (j *job) step(ctx context.Context, i int, s Step, now *setting) error {
+// doStep does one, in the setting of those before, which it may change.
+func (j *job) doStep(ctx context.Context, i int, s Step, now *setting) error {
 	title := titleOf(s)
-	j.g.log.add(Info, stepNumber(i), fmt.Sprintf("[%d/%d] %s", i+1, len(j.recipe.Steps), title), true)
-	if err := j.b.record(ctx, j.box, j.g, admission.Build{Stage: admission.BuildStep, Step: stepNumber(i), Text: title}); err != nil {
+	j.g.log.addLine(Info, stepNumber(i), fmt.Sprintf("[%d/%d] %s", i+1, len(j.recipe.Steps), title), true)
+	if err := j.b.recordBuild(ctx, j.box, j.g, admission.Build{Stage: admission.BuildStep, Step: stepNumber(i), Text: title}); err != nil {
 		return err
 	}
 	s, err := j.expanded(ctx, stepNumber(i), s, *now)
 	if err != nil {
 		return err
 	}
-	t, err := now.task(i, s, j.req.Account)
+	t, err := now.makeTask(i, s, j.req.Account)
 	if err != nil {
 		return err
 	}
 	switch t.kind {
 	case kindRun:
-		return j.command(ctx, t)
+		return j.runTask(ctx, t)
 	case kindWorkdir:
 		return j.makeDir(ctx, t.setting.workdir, t.setting.user)
 	case kindCopy:
-		return j.copy(ctx, t)
+		return j.copyUpload(ctx, t)
 	}
 	return nil // the others are settings
 }
 
-// command does a run: what its beginning asks of apt, and then the rest.
-func (j *job) command(ctx context.Context, t task) error {
+// runTask does a run: what its beginning asks of apt, and then the rest.
+func (j *job) runTask(ctx context.Context, t task) error {
 	if t.install != nil {
 		if err := j.installSystem(ctx, t); err != nil || t.command == "" {
 			return err
 		}
 	}
-	err := j.run(ctx, t.number, j.shell(t.setting, t.command))
+	err := j.runCommand(ctx, t.number, j.shellCommand(t.setting, t.command))
 	if err != nil && callsApt(t.command) {
-		return fault.Wrap(fault.ErrConflict, err, "%s (there is no apt in a sandbox; at the beginning of a RUN step, apt-get update and apt-get install NAMES are done by the host)", sentence(err))
+		return fault.Wrap(fault.ErrConflict, err, "%s (there is no apt in a sandbox; at the beginning of a RUN step, apt-get update and apt-get install NAMES are done by the host)", clientSentence(err))
 	}
 	return err
 }
 
-// shell is a command as the SDKs' own are run.
-func (j *job) shell(s setting, command string) sandbox.Command {
+// shellCommand is a command as the SDKs' own are run.
+func (j *job) shellCommand(s setting, command string) sandbox.Command {
 	return sandbox.Command{
-		Argv: []string{"/bin/bash", "-l", "-c", command}, Judged: command, Env: s.env, Dir: s.workdir, User: j.as(s.user), Timeout: longestStep,
+		Argv: []string{"/bin/bash", "-l", "-c", command}, Judged: command, Env: s.env, Dir: s.workdir, User: j.asUser(s.user), Timeout: longestStep,
 	}
 }
 
-// as is a setting's user for the manager, to whom "" is the one that the base settled.
-func (j *job) as(user string) string {
+// asUser is a setting's user for the manager, to whom "" is the one that the base settled.
+func (j *job) asUser(user string) string {
 	if user == "" && j.req.Account.Default != "" {
 		return j.req.Account.Name
 	}
 	return user
 }
 
-// run does a command to its end, which must be a good one.
-func (j *job) run(ctx context.Context, step string, c sandbox.Command) error {
-	p, err := j.begin(ctx, step, c)
+// runCommand does a command to its end, which must be a good one.
+func (j *job) runCommand(ctx context.Context, step string, c sandbox.Command) error {
+	p, err := j.startCommand(ctx, step, c)
 	if err != nil {
 		return err
 	}
-	exit, err := p.wait(ctx)
+	exit, err := p.waitExit(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ type process struct {
 	last map[Level]string // line that it wrote, on its output or its errors
 }
 
-// begin starts a command. Its output is read until it ends, or let go.
-func (j *job) begin(ctx context.Context, step string, c sandbox.Command) (*process, error) {
+// startCommand starts a command. Its output is read until it ends, or let go.
+func (j *job) startCommand(ctx context.Context, step string, c sandbox.Command) (*process, error) {
 	started, err := j.b.cfg.Sandboxes.Start(ctx, j.box, c)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (j *job) begin(ctx context.Context, step string, c sandbox.Command) (*proce
 	errand.Go(func() {
 		defer close(p.done)
 		p.err = errors.New("the output was not read")
-		p.exit, p.err = p.read(j.output(p, step, Info), j.output(p, step, Warn))
+		p.exit, p.err = p.readOutput(j.output(p, step, Info), j.output(p, step, Warn))
 	})
 	return p, nil
 }
@@ -121,8 +121,8 @@ func (j *job) elevated(ctx context.Context, step string, e sandbox.Elevated) err
 	stdout, stderr := j.output(p, step, Info), j.output(p, step, Warn)
 	e.Stdout, e.Stderr = stdout, stderr
 	exit, err := j.b.cfg.Sandboxes.Elevated(ctx, j.box, e)
-	stdout.end()
-	stderr.end()
+	stdout.endLine()
+	stderr.endLine()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -133,9 +133,9 @@ func (j *job) elevated(ctx context.Context, step string, e sandbox.Elevated) err
 }
 
 // output is what a process writes: the build's log has it, by lines.
-func (j *job) output(p *process, step string, level Level) *lines {
-	return &lines{tell: func(line string) {
-		j.g.log.add(level, step, line, false)
+func (j *job) output(p *process, step string, level Level) *outputLines {
+	return &outputLines{tell: func(line string) {
+		j.g.log.addLine(level, step, line, false)
 		if strings.TrimSpace(line) != "" {
 			p.mu.Lock()
 			p.last[level] = line
@@ -144,7 +144,7 @@ func (j *job) output(p *process, step string, level Level) *lines {
 	}}
 }
 
-func (p *process) read(stdout, stderr *lines) (channel.Exit, error) {
+func (p *process) readOutput(stdout, stderr *outputLines) (channel.Exit, error) {
 	for {
 		kind, payload, err := p.conn.ReadFrame()
 		if err != nil {
@@ -152,12 +152,12 @@ func (p *process) read(stdout, stderr *lines) (channel.Exit, error) {
 		}
 		switch kind { //nolint:exhaustive // input frames do not come from a keeper
 		case channel.FrameStdout:
-			stdout.write(payload)
+			stdout.writeData(payload)
 		case channel.FrameStderr:
-			stderr.write(payload)
+			stderr.writeData(payload)
 		case channel.FrameExit:
-			stdout.end()
-			stderr.end()
+			stdout.endLine()
+			stderr.endLine()
 			var exit channel.Exit
 			err = json.Unmarshal(payload, &exit)
 			return exit, err
@@ -165,20 +165,20 @@ func (p *process) read(stdout, stderr *lines) (channel.Exit, error) {
 	}
 }
 
-// wait returns how it ended.
-func (p *process) wait(ctx context.Context) (channel.Exit, error) {
+// waitExit returns how it ended.
+func (p *process) waitExit(ctx context.Context) (channel.Exit, error) {
 	select {
 	case <-p.done:
 		_ = p.conn.Close()
 		return p.exit, p.err
 	case <-ctx.Done():
-		p.release()
+		p.releaseOutput()
 		return channel.Exit{}, context.Cause(ctx)
 	}
 }
 
-// release lets go of the output; the command goes on.
-func (p *process) release() {
+// releaseOutput lets go of the output; the command goes on.
+func (p *process) releaseOutput() {
 	if p == nil {
 		return
 	}

@@ -57,17 +57,17 @@ func (j *job) installSystem(ctx context.Context, t task) (err error) {
 	if err := j.b.cfg.Distribution.AdmitSystem(ctx, j.box, j.g.ID, want.names); err != nil {
 		return err
 	}
-	set, err := j.resolve(ctx, t)
+	set, err := j.resolveInstall(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
 	all := set.Packages()
 	if len(all) == 0 {
-		j.g.log.add(Info, t.number, "installed already: "+strings.Join(want.names, " "), true)
+		j.g.log.addLine(Info, t.number, "installed already: "+strings.Join(want.names, " "), true)
 		return nil
 	}
-	j.g.log.add(Info, t.number, "of the distribution: "+titles(all), true)
+	j.g.log.addLine(Info, t.number, "of the distribution: "+titles(all), true)
 	if err := set.Fetch(ctx); err != nil {
 		return err
 	}
@@ -75,18 +75,18 @@ func (j *job) installSystem(ctx context.Context, t task) (err error) {
 	if err := j.bringPackages(ctx, t, set, all); err != nil {
 		return err
 	}
-	if err := j.elevated(ctx, t.number, dpkg(t)); err != nil {
+	if err := j.elevated(ctx, t.number, dpkgCommand(t)); err != nil {
 		return err
 	}
-	if err := j.file(ctx, channel.File{Op: channel.FileRemove, Path: packagesPlace, User: "root"}); err != nil {
+	if err := j.writeFile(ctx, channel.File{Op: channel.FileRemove, Path: packagesPlace, User: "root"}); err != nil {
 		return err
 	}
 	return j.settleSystem(ctx, t, all)
 }
 
-// dpkg is the one command of a build that has rights: packages give files to other users
+// dpkgCommand is the one command of a build that has rights: packages give files to other users
 // and groups. The policy's rules see the step.
-func dpkg(t task) sandbox.Elevated {
+func dpkgCommand(t task) sandbox.Elevated {
 	return sandbox.Elevated{Argv: scriptOf(installScript, packagesPlace), Judged: t.title, Timeout: longestStep}
 }
 
@@ -112,8 +112,8 @@ func (j *job) asRoot(t task, script string, args ...string) sandbox.Command {
 	}
 }
 
-// resolve finds out what a step's install comes to.
-func (j *job) resolve(ctx context.Context, t task) (SystemSet, error) {
+// resolveInstall finds out what a step's install comes to.
+func (j *job) resolveInstall(ctx context.Context, t task) (SystemSet, error) {
 	codename, installed, err := j.installedSystem(ctx, t)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (j *job) resolve(ctx context.Context, t task) (SystemSet, error) {
 func (j *job) installedSystem(ctx context.Context, t task) (codename string, all []debian.Installed, err error) {
 	c := j.asRoot(t, listScript, debian.Query()...)
 	c.CapBytes = debian.MaxInstalled
-	text, err := j.ask(ctx, c)
+	text, err := j.askCommand(ctx, c)
 	if err != nil {
 		return "", nil, fmt.Errorf("what is installed in the sandbox: %w", err)
 	}
@@ -139,10 +139,10 @@ func (j *job) installedSystem(ctx context.Context, t task) (codename string, all
 
 // bringPackages records each package and writes it into the sandbox.
 func (j *job) bringPackages(ctx context.Context, t task, set SystemSet, all []debian.Package) error {
-	if err := j.file(ctx, channel.File{Op: channel.FileRemove, Path: packagesPlace, User: "root"}); err != nil && !errors.Is(err, fault.ErrNotFound) {
+	if err := j.writeFile(ctx, channel.File{Op: channel.FileRemove, Path: packagesPlace, User: "root"}); err != nil && !errors.Is(err, fault.ErrNotFound) {
 		return err
 	}
-	if err := j.file(ctx, channel.File{Op: channel.FileMkdir, Path: packagesPlace, User: "root"}); err != nil {
+	if err := j.writeFile(ctx, channel.File{Op: channel.FileMkdir, Path: packagesPlace, User: "root"}); err != nil {
 		return err
 	}
 	for _, p := range all {
@@ -162,7 +162,7 @@ func (j *job) bringPackages(ctx context.Context, t task, set SystemSet, all []de
 			fmt.Fprintf(&order, "configure %s\n", strings.Join(a.Configure, " "))
 		}
 	}
-	return j.write(ctx, packagesPlace+"/order", strings.NewReader(order.String()))
+	return j.writeRootFile(ctx, packagesPlace+"/order", strings.NewReader(order.String()))
 }
 
 func (j *job) bringPackage(ctx context.Context, set SystemSet, p debian.Package) (err error) {
@@ -171,7 +171,7 @@ func (j *job) bringPackage(ctx context.Context, set SystemSet, p debian.Package)
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return j.write(ctx, packagesPlace+"/"+p.File, file)
+	return j.writeRootFile(ctx, packagesPlace+"/"+p.File, file)
 }
 
 // recorded is a package for the record.
@@ -220,8 +220,8 @@ func (j *job) inheritSystem(ctx context.Context) error {
 	return nil
 }
 
-// write makes a file of root's in the sandbox.
-func (j *job) write(ctx context.Context, path string, from io.Reader) error {
+// writeRootFile makes a file of root's in the sandbox.
+func (j *job) writeRootFile(ctx context.Context, path string, from io.Reader) error {
 	conn, _, err := j.b.cfg.Sandboxes.OpenFile(ctx, j.box, channel.File{Op: channel.FileWrite, Path: path, User: "root", Mode: 0o644})
 	if err != nil {
 		return err

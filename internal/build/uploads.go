@@ -67,8 +67,8 @@ func (u *uploads) folder(owner string) string {
 	return filepath.Join(u.dir, hex.EncodeToString(sum[:16]))
 }
 
-// link hands out a ticket, and tells whether the upload is there already.
-func (u *uploads) link(owner sandbox.Owner, hash string) (present bool, secret string, err error) {
+// issueTicket hands out a ticket, and tells whether the upload is there already.
+func (u *uploads) issueTicket(owner sandbox.Owner, hash string) (present bool, secret string, err error) {
 	if !validHash(hash) {
 		return false, "", fault.Invalid("%q is no SHA-256 in hexadecimal", excerpt.Of(hash, 80))
 	}
@@ -101,8 +101,8 @@ func (u *uploads) holder(secret string) (ticket, bool) {
 	return t, ok && time.Now().Before(t.ends)
 }
 
-// receive takes an upload, whole or not at all. A ticket is used up by that.
-func (u *uploads) receive(secret string, body io.Reader) error {
+// receiveUpload takes an upload, whole or not at all. A ticket is used up by that.
+func (u *uploads) receiveUpload(secret string, body io.Reader) error {
 	t, ok := u.holder(secret)
 	if !ok {
 		return fault.New(fault.ErrForbidden, "this upload was not asked for, was sent already, or comes too late")
@@ -117,7 +117,7 @@ func (u *uploads) receive(secret string, body io.Reader) error {
 	}
 	defer os.Remove(file.Name())
 	in := &incoming{uploads: u, owner: t.owner, body: body}
-	defer in.over()
+	defer in.isOver()
 	_, cerr := io.Copy(file, in)
 	if err := errors.Join(cerr, file.Close()); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (u *uploads) receive(secret string, body io.Reader) error {
 	if err := u.makePlace(t.owner.Token, t.hash); err != nil {
 		return err // it may be sent again
 	}
-	if !u.spend(secret) {
+	if !u.spendTicket(secret) {
 		return fault.New(fault.ErrForbidden, "this upload was sent already")
 	}
 	if err := os.Rename(file.Name(), filepath.Join(dir, t.hash)); err != nil {
@@ -136,8 +136,8 @@ func (u *uploads) receive(secret string, body io.Reader) error {
 	return nil
 }
 
-// spend uses a ticket up; false: it is already.
-func (u *uploads) spend(secret string) bool {
+// spendTicket uses a ticket up; false: it is already.
+func (u *uploads) spendTicket(secret string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	_, still := u.tickets[secret]
@@ -169,7 +169,7 @@ func (u *uploads) makePlace(owner, hash string) error {
 	if _, err := os.Lstat(filepath.Join(u.folder(owner), hash)); err == nil {
 		return nil
 	}
-	kept := u.kept(owner)
+	kept := u.keptOf(owner)
 	for kept.count >= maxUploads && len(kept.old) > 0 {
 		if os.Remove(kept.old[0].path) == nil {
 			kept.count--
@@ -204,7 +204,7 @@ func (in *incoming) Read(p []byte) (int, error) {
 	if in.size > in.granted {
 		grant := max(int64(n), takeAtOnce)
 		in.granted += grant
-		if room := in.uploads.take(in.owner, grant); room != nil {
+		if room := in.uploads.takeBytes(in.owner, grant); room != nil {
 			return 0, room
 		}
 	}
@@ -214,7 +214,7 @@ func (in *incoming) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (in *incoming) over() {
+func (in *incoming) isOver() {
 	u := in.uploads
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -223,16 +223,16 @@ func (in *incoming) over() {
 	}
 }
 
-// take counts bytes that come against their owner's share, making room where there is
+// takeBytes counts bytes that come against their owner's share, making room where there is
 // none.
-func (u *uploads) take(owner sandbox.Owner, n int64) error {
+func (u *uploads) takeBytes(owner sandbox.Owner, n int64) error {
 	most := int64(uploadsEach)
 	if owner.Quota.DiskBytes > 0 {
 		most = min(most, owner.Quota.DiskBytes)
 	}
 	u.lockFolder(owner.Token)
 	defer u.unlockFolder(owner.Token)
-	coming, kept := u.count(owner.Token, n), u.kept(owner.Token)
+	coming, kept := u.countBytes(owner.Token, n), u.keptOf(owner.Token)
 	for len(kept.old) > 0 && kept.bytes+coming > most {
 		if os.Remove(kept.old[0].path) == nil {
 			kept.bytes -= kept.old[0].size
@@ -249,8 +249,8 @@ func (u *uploads) take(owner sandbox.Owner, n int64) error {
 	return nil
 }
 
-// count adds bytes that come, and tells how many of the owner's do.
-func (u *uploads) count(owner string, n int64) int64 {
+// countBytes adds bytes that come, and tells how many of the owner's do.
+func (u *uploads) countBytes(owner string, n int64) int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.coming[owner] += n
@@ -271,7 +271,7 @@ type upload struct {
 	used time.Time
 }
 
-func (u *uploads) kept(owner string) shelf {
+func (u *uploads) keptOf(owner string) shelf {
 	var s shelf
 	entries, err := os.ReadDir(u.folder(owner))
 	if err != nil {
@@ -292,8 +292,8 @@ func (u *uploads) kept(owner string) shelf {
 	return s
 }
 
-// open opens an upload for a build.
-func (u *uploads) open(owner, hash string) (*os.File, error) {
+// openUpload opens an upload for a build.
+func (u *uploads) openUpload(owner, hash string) (*os.File, error) {
 	path := filepath.Join(u.folder(owner), hash)
 	now := time.Now()
 	_ = os.Chtimes(path, now, now) // the open tells
@@ -307,8 +307,8 @@ func (u *uploads) open(owner, hash string) (*os.File, error) {
 	return file, nil
 }
 
-// sweep removes what nobody has asked for in a day.
-func (u *uploads) sweep() {
+// sweepOld removes what nobody has asked for in a day.
+func (u *uploads) sweepOld() {
 	all, _ := filepath.Glob(filepath.Join(u.dir, "*", "*")) // the pattern is well formed
 	for _, path := range all {
 		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > uploadFor {

@@ -18,11 +18,11 @@ func hashOf(n int) string { return fmt.Sprintf("%064x", n) }
 // send uploads a few bytes of a token's under a hash.
 func send(t *testing.T, u *uploads, token string, n int) error {
 	t.Helper()
-	_, ticket, err := u.link(sandbox.Owner{Token: token}, hashOf(n))
+	_, ticket, err := u.issueTicket(sandbox.Owner{Token: token}, hashOf(n))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return u.receive(ticket, strings.NewReader("text"))
+	return u.receiveUpload(ticket, strings.NewReader("text"))
 }
 
 // TestUploadsWaitForNobodyElses: while a token's folder is looked through, which takes as long as the
@@ -34,12 +34,12 @@ func TestUploadsWaitForNobodyElses(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.lockFolder("tok-mallory")
-	_, ticket, err := u.link(sandbox.Owner{Token: "tok-mallory"}, hashOf(1))
+	_, ticket, err := u.issueTicket(sandbox.Owner{Token: "tok-mallory"}, hashOf(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	waits := make(chan error, 1)
-	go func() { waits <- u.receive(ticket, strings.NewReader("text")) }()
+	go func() { waits <- u.receiveUpload(ticket, strings.NewReader("text")) }()
 	if err := send(t, u, "tok-bob", 1); err != nil { // it would wait for ever
 		t.Error(err)
 	}

@@ -60,9 +60,9 @@ func (j *job) expanded(ctx context.Context, number string, s Step, now setting) 
 // variables are those of a command in a setting. They are not in the log: a template's
 // users may have what its makers have not, and the other way.
 func (j *job) variables(ctx context.Context, number string, now setting) (map[string]string, error) {
-	c := j.shell(now, "env -0")
+	c := j.shellCommand(now, "env -0")
 	c.CapBytes = maxVariables
-	text, err := j.ask(ctx, c)
+	text, err := j.askCommand(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("the variables of step %s: %w", number, err)
 	}
@@ -75,8 +75,8 @@ func (j *job) variables(ctx context.Context, number string, now setting) (map[st
 	return variables, nil
 }
 
-// ask does a command to its good end and returns what it wrote.
-func (j *job) ask(ctx context.Context, c sandbox.Command) (string, error) {
+// askCommand does a command to its good end and returns what it wrote.
+func (j *job) askCommand(ctx context.Context, c sandbox.Command) (string, error) {
 	started, err := j.b.cfg.Sandboxes.Start(ctx, j.box, c)
 	if err != nil {
 		return "", err

@@ -69,7 +69,7 @@ func (s *Store) Get(digest string) (*Blob, error) {
 	f, err := os.OpenFile(s.blobPath(h), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.forget(h)
+		s.forgetBlob(h)
 		return nil, fault.New(fault.ErrNotFound, "the artifact is not in the cache")
 	case err != nil: // a symbolic link, or not readable
 		return nil, s.quarantine(h)
@@ -97,7 +97,7 @@ func (s *Store) verified(h string, f *os.File) (*Blob, error) {
 	if after, ok := stampOf(f); !ok || after != now { // changed while it was read
 		return nil, s.quarantine(h)
 	}
-	s.remember(h, now)
+	s.rememberBlob(h, now)
 	return &Blob{store: s, hex: h, file: f, size: now.size}, nil
 }
 
@@ -127,13 +127,13 @@ func (s *Store) acquire(h string, now stamp) bool {
 	return true
 }
 
-// remember takes a verified blob in and counts a handle on it.
-func (s *Store) remember(h string, now stamp) {
+// rememberBlob takes a verified blob in and counts a handle on it.
+func (s *Store) rememberBlob(h string, now stamp) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.blobs[h]
 	if e == nil {
-		e = s.add(h)
+		e = s.addBlob(h)
 	}
 	s.total += now.size - e.size
 	e.size, e.stamp = now.size, now
@@ -141,11 +141,11 @@ func (s *Store) remember(h string, now stamp) {
 	e.open++
 }
 
-func (s *Store) forget(h string) {
+func (s *Store) forgetBlob(h string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.blobs[h]; e != nil && e.open == 0 {
-		s.drop(h, e)
+		s.dropBlob(h, e)
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *Store) quarantine(h string) error {
 		s.total -= e.size
 		e.size, e.stamp = 0, stamp{}
 		if e.open == 0 {
-			s.drop(h, e)
+			s.dropBlob(h, e)
 		}
 	}
 	return ErrQuarantined

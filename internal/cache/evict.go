@@ -11,10 +11,10 @@ import (
 // mostStuck is how many blobs that can't be removed are tried at a time. They are counted still.
 const mostStuck = 100
 
-// evict removes the least recently used blobs until at most most bytes are left. What is open stays, so
+// evictBlobs removes the least recently used blobs until at most most bytes are left. What is open stays, so
 // the total may remain above. One does so at a time, also for those who come meanwhile; nobody else waits
 // for it: under the lock that each file which is served needs, a blob only gets another name.
-func (s *Store) evict(most int64) {
+func (s *Store) evictBlobs(most int64) {
 	if !s.evicting.TryLock() {
 		return
 	}
@@ -52,7 +52,7 @@ func (s *Store) takeOldest(most int64) (aside string, more bool, err error) {
 			s.order.MoveToBack(at)
 			return "", true, err
 		}
-		s.drop(h, e)
+		s.dropBlob(h, e)
 		return aside, true, nil
 	}
 	return "", false, nil
@@ -63,7 +63,7 @@ func (s *Store) asidePath() string {
 	return filepath.Join(s.dir, dirTemp, "evicted-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(s.evicted.Add(1), 10))
 }
 
-func (s *Store) release(h string) {
+func (s *Store) releaseBlob(h string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.blobs[h]; e != nil {

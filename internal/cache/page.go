@@ -57,7 +57,7 @@ type pageHeader struct {
 	IndexDigest string  `json:"index_digest"`
 }
 
-func (k PageKey) name() string {
+func (k PageKey) fileName() string {
 	sum := sha256.Sum256([]byte(k.Ecosystem + "\x00" + k.Upstream + "\x00" + k.Project))
 	return hex.EncodeToString(sum[:])
 }
@@ -71,7 +71,7 @@ var errNoPage = fault.New(fault.ErrNotFound, "the page is not in the cache")
 // none, or none that is whole; index may then have been called. The rows are
 // verified when they are opened.
 func (s *Store) GetPage(k PageKey, index func(io.Reader) error) (Page, error) {
-	f, err := openPage(s.pagePath(k.name()))
+	f, err := openPage(s.pagePath(k.fileName()))
 	if err != nil {
 		return Page{}, err
 	}
@@ -87,10 +87,10 @@ func (s *Store) GetPage(k PageKey, index func(io.Reader) error) (Page, error) {
 	if err := readIndex(f, h, index); err != nil {
 		return Page{}, err
 	}
-	s.usePage(k.name(), now.size)
+	s.usePage(k.fileName(), now.size)
 	p := h.Page
 	p.Fetched = time.Unix(now.mtime.Unix())
-	p.Rows = &Rows{store: s, name: k.name(), size: h.RowsSize, digest: h.RowsDigest}
+	p.Rows = &Rows{store: s, name: k.fileName(), size: h.RowsSize, digest: h.RowsDigest}
 	return p, nil
 }
 
@@ -159,10 +159,10 @@ func digestOf(r io.Reader) (string, error) {
 // ConfirmPage keeps that the upstream confirmed a page. A page that is gone
 // stays gone.
 func (s *Store) ConfirmPage(k PageKey, when time.Time) error {
-	s.usePage(k.name(), 0)
+	s.usePage(k.fileName(), 0)
 	// This changes the file's stamp, so its rows are hashed once more when they
 	// are opened next.
-	if err := os.Chtimes(s.pagePath(k.name()), when, when); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Chtimes(s.pagePath(k.fileName()), when, when); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
 	}
 	return nil

@@ -34,21 +34,21 @@ func (w *PageWriter) Append(p []byte) (offset int64, err error) {
 func (w *PageWriter) Commit(k PageKey, p Page, index func(io.Writer) error) (*Rows, error) {
 	packed := w.store.Spool()
 	defer packed.Close()
-	if err := pack(packed, index); err != nil {
+	if err := packPage(packed, index); err != nil {
 		return nil, err
 	}
-	r := &Rows{store: w.store, name: k.name(), size: w.rows.Size(), digest: w.rows.Digest()}
+	r := &Rows{store: w.store, name: k.fileName(), size: w.rows.Size(), digest: w.rows.Digest()}
 	tail, err := tailOf(pageHeader{Key: k, Page: p, RowsSize: r.size, RowsDigest: r.digest, IndexSize: packed.Size(), IndexDigest: packed.Digest()})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.publish(k, p, packed, tail); err != nil {
+	if err := w.publishPage(k, p, packed, tail); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func pack(to io.Writer, index func(io.Writer) error) error {
+func packPage(to io.Writer, index func(io.Writer) error) error {
 	z, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the page can't be packed")
@@ -70,12 +70,12 @@ func tailOf(h pageHeader) ([]byte, error) {
 	return append(tail, pageMagic...), nil
 }
 
-// publish writes the rest behind the rows and gives the file its name.
-func (w *PageWriter) publish(k PageKey, p Page, packed *Spool, tail []byte) error {
-	if err := w.store.space(w.rows.Size() + packed.Size()); err != nil {
+// publishPage writes the rest behind the rows and gives the file its name.
+func (w *PageWriter) publishPage(k PageKey, p Page, packed *Spool, tail []byte) error {
+	if err := w.store.checkSpace(w.rows.Size() + packed.Size()); err != nil {
 		return err
 	}
-	if err := w.rows.spill(); err != nil {
+	if err := w.rows.spillToFile(); err != nil {
 		return err
 	}
 	index, err := packed.Reader()
@@ -90,7 +90,7 @@ func (w *PageWriter) publish(k PageKey, p Page, packed *Spool, tail []byte) erro
 		err = os.Chtimes(f.Name(), p.Fetched, p.Fetched)
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), w.store.pagePath(k.name()))
+		err = os.Rename(f.Name(), w.store.pagePath(k.fileName()))
 	}
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
@@ -99,7 +99,7 @@ func (w *PageWriter) publish(k PageKey, p Page, packed *Spool, tail []byte) erro
 	if !ok {
 		return fault.New(fault.ErrUnavailable, "the page that was written to the cache is not what it should be")
 	}
-	w.store.keepPage(k.name(), w.rows.Digest(), now)
+	w.store.keepPage(k.fileName(), w.rows.Digest(), now)
 	return nil
 }
 

@@ -28,8 +28,8 @@ const (
 	PartQuarantined = "quarantined"
 )
 
-// kinds are the parts with their directories.
-func kinds() []struct {
+// cacheParts are the parts with their directories.
+func cacheParts() []struct {
 	Part
 
 	dir string
@@ -50,9 +50,9 @@ func kinds() []struct {
 // Parts looks at a cache's directory, which need not be there.
 func Parts(dir string) ([]Part, error) {
 	var parts []Part
-	for _, k := range kinds() {
+	for _, k := range cacheParts() {
 		p := k.Part
-		err := each(filepath.Join(dir, k.dir), func(_ string, info fs.FileInfo) error {
+		err := eachFile(filepath.Join(dir, k.dir), func(_ string, info fs.FileInfo) error {
 			p.Files++
 			p.Bytes += info.Size()
 			if p.Oldest.IsZero() || info.ModTime().Before(p.Oldest) {
@@ -73,13 +73,13 @@ func Parts(dir string) ([]Part, error) {
 // end, and what it does not find it fetches again.
 func Sweep(dir string, names []string, before time.Time) ([]Part, error) {
 	var swept []Part
-	for _, k := range kinds() {
+	for _, k := range cacheParts() {
 		for _, name := range names {
 			if name != k.Name || k.Kept {
 				continue
 			}
 			p := Part{Name: k.Name}
-			err := each(filepath.Join(dir, k.dir), func(path string, info fs.FileInfo) error {
+			err := eachFile(filepath.Join(dir, k.dir), func(path string, info fs.FileInfo) error {
 				if !info.ModTime().Before(before) {
 					return nil
 				}
@@ -99,8 +99,8 @@ func Sweep(dir string, names []string, before time.Time) ([]Part, error) {
 	return swept, nil
 }
 
-// each visits the regular files below a directory. What goes meanwhile is passed over.
-func each(dir string, visit func(path string, info fs.FileInfo) error) error {
+// eachFile visits the regular files below a directory. What goes meanwhile is passed over.
+func eachFile(dir string, visit func(path string, info fs.FileInfo) error) error {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

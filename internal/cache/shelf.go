@@ -46,10 +46,10 @@ func (s *Store) Shelf(name string, most int) (*Shelf, error) {
 	if err := os.MkdirAll(sh.dir, 0o700); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be made")
 	}
-	return sh, sh.prune()
+	return sh, sh.pruneValues()
 }
 
-func (sh *Shelf) path(key string) string {
+func (sh *Shelf) pathOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return filepath.Join(sh.dir, hex.EncodeToString(sum[:]))
 }
@@ -57,7 +57,7 @@ func (sh *Shelf) path(key string) string {
 // Get gives a value. fault.ErrNotFound: there is none; fault.ErrUnavailable: it
 // can't be read or is damaged.
 func (sh *Shelf) Get(key string) ([]byte, error) {
-	data, err := os.ReadFile(sh.path(key))
+	data, err := os.ReadFile(sh.pathOf(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.ErrNotFound, "the value is not in the cache")
 	}
@@ -66,24 +66,24 @@ func (sh *Shelf) Get(key string) ([]byte, error) {
 	}
 	head, value, ok := bytes.Cut(data, []byte{'\n'})
 	var h shelved
-	if !ok || json.Unmarshal(head, &h) != nil || h.Key != key || h.Digest != sumOf(value) {
+	if !ok || json.Unmarshal(head, &h) != nil || h.Key != key || h.Digest != sumOfBytes(value) {
 		return nil, fault.New(fault.ErrUnavailable, "a value in the cache is damaged")
 	}
 	return value, nil
 }
 
-func sumOf(p []byte) string {
+func sumOfBytes(p []byte) string {
 	sum := sha256.Sum256(p)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // Put keeps a value, whole or not at all. It may be lost in a crash.
-func (sh *Shelf) Put(key string, value []byte) error { return sh.put(key, value, false) }
+func (sh *Shelf) Put(key string, value []byte) error { return sh.putValue(key, value, false) }
 
 // Replace puts a value durably in the place of old (empty: of none).
 // fault.ErrConflict: the value is not old (any more), and nothing was changed.
 func (sh *Shelf) Replace(key string, old, value []byte) error {
-	unlock, err := sh.lock()
+	unlock, err := sh.lockShelf()
 	if err != nil {
 		return err
 	}
@@ -95,11 +95,11 @@ func (sh *Shelf) Replace(key string, old, value []byte) error {
 	if !bytes.Equal(now, old) {
 		return fault.New(fault.ErrConflict, "the value was changed by somebody else")
 	}
-	return sh.put(key, value, true)
+	return sh.putValue(key, value, true)
 }
 
-// lock keeps other Replaces out, those of other processes too.
-func (sh *Shelf) lock() (unlock func(), err error) {
+// lockShelf keeps other Replaces out, those of other processes too.
+func (sh *Shelf) lockShelf() (unlock func(), err error) {
 	d, err := os.Open(sh.dir)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be locked")
@@ -111,11 +111,11 @@ func (sh *Shelf) lock() (unlock func(), err error) {
 	return func() { _ = lock.Release() }, nil
 }
 
-func (sh *Shelf) put(key string, value []byte, durable bool) error {
-	if err := sh.store.space(int64(len(value))); err != nil {
+func (sh *Shelf) putValue(key string, value []byte, durable bool) error {
+	if err := sh.store.checkSpace(int64(len(value))); err != nil {
 		return err
 	}
-	head, err := json.Marshal(shelved{Key: key, Digest: sumOf(value)})
+	head, err := json.Marshal(shelved{Key: key, Digest: sumOfBytes(value)})
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the value's key can't be written")
 	}
@@ -123,7 +123,7 @@ func (sh *Shelf) put(key string, value []byte, durable bool) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(temp, sh.path(key)); err != nil {
+	if err := os.Rename(temp, sh.pathOf(key)); err != nil {
 		_ = os.Remove(temp) // Open clears what is left
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
 	}
@@ -132,23 +132,23 @@ func (sh *Shelf) put(key string, value []byte, durable bool) error {
 			return err
 		}
 	}
-	return sh.added()
+	return sh.noteAdded()
 }
 
-// added prunes now and then, so that a long life does not outgrow the limit.
-func (sh *Shelf) added() error {
+// noteAdded prunes now and then, so that a long life does not outgrow the limit.
+func (sh *Shelf) noteAdded() error {
 	sh.mu.Lock()
 	sh.count++ // a replaced value counts twice: it is pruned a little early
 	full := sh.most > 0 && sh.count > sh.most+sh.most/8
 	sh.mu.Unlock()
 	if full {
-		return sh.prune()
+		return sh.pruneValues()
 	}
 	return nil
 }
 
-// prune removes the values that were written longest ago.
-func (sh *Shelf) prune() error {
+// pruneValues removes the values that were written longest ago.
+func (sh *Shelf) pruneValues() error {
 	if !sh.pruning.TryLock() { // somebody else does
 		return nil
 	}

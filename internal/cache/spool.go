@@ -36,7 +36,7 @@ func (p *Spool) Write(b []byte) (int, error) {
 	p.pending = append(p.pending, b...)
 	p.sum.Write(b)
 	if len(p.pending) >= spoolMemory {
-		if err := p.spill(); err != nil {
+		if err := p.spillToFile(); err != nil {
 			return 0, err
 		}
 	}
@@ -62,7 +62,7 @@ func (p *Spool) Reader() (io.Reader, error) {
 	if p.file == nil {
 		return bytes.NewReader(p.pending), nil
 	}
-	if err := p.spill(); err != nil {
+	if err := p.spillToFile(); err != nil {
 		return nil, err
 	}
 	return io.NewSectionReader(p.file, 0, p.flushed), nil
@@ -78,11 +78,11 @@ func (p *Spool) Close() {
 	p.file, p.pending, p.flushed, p.check = nil, nil, 0, 0
 }
 
-// spill writes what is pending to the file. If there is none yet and it can't
+// spillToFile writes what is pending to the file. If there is none yet and it can't
 // be made, all stays in memory.
-func (p *Spool) spill() error {
+func (p *Spool) spillToFile() error {
 	if p.flushed >= p.check {
-		if err := p.store.space(int64(len(p.pending))); err != nil {
+		if err := p.store.checkSpace(int64(len(p.pending))); err != nil {
 			return err
 		}
 		p.check = p.flushed + spaceEvery

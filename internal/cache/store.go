@@ -72,31 +72,31 @@ type Store struct {
 	pages  pageTable
 
 	mu    sync.Mutex
-	blobs map[string]*entry // by hex digest
-	order *list.List        // of the digests, the one that was used the longest ago first
+	blobs map[string]*blobEntry // by hex digest
+	order *list.List            // of the digests, the one that was used the longest ago first
 	total int64
 
 	evicting sync.Mutex    // held by whoever makes room
 	evicted  atomic.Uint64 // names what it takes out
 }
 
-// entry is a blob that this process knows. Guarded by Store.mu.
-type entry struct {
+// blobEntry is a blob that this process knows. Guarded by Store.mu.
+type blobEntry struct {
 	size  int64
 	at    *list.Element // in Store.order
 	open  int           // handles; never evicted while there is one
 	stamp stamp         // zero: not verified in this process
 }
 
-// add takes a blob in as the one that was used last. Needs mu.
-func (s *Store) add(h string) *entry {
-	e := &entry{at: s.order.PushBack(h)}
+// addBlob takes a blob in as the one that was used last. Needs mu.
+func (s *Store) addBlob(h string) *blobEntry {
+	e := &blobEntry{at: s.order.PushBack(h)}
 	s.blobs[h] = e
 	return e
 }
 
-// drop forgets a blob. Needs mu.
-func (s *Store) drop(h string, e *entry) {
+// dropBlob forgets a blob. Needs mu.
+func (s *Store) dropBlob(h string, e *blobEntry) {
 	s.total -= e.size
 	s.order.Remove(e.at)
 	delete(s.blobs, h)
@@ -105,7 +105,7 @@ func (s *Store) drop(h string, e *entry) {
 // Open makes the directories that are missing, removes what a crash left
 // half-written, and counts the blobs.
 func Open(dir string, limits Limits) (*Store, error) {
-	s := &Store{dir: dir, limits: limits.withDefaults(), blobs: map[string]*entry{}, order: list.New()}
+	s := &Store{dir: dir, limits: limits.withDefaults(), blobs: map[string]*blobEntry{}, order: list.New()}
 	for _, sub := range []string{dirBlobs, dirSeen, dirPages, dirTemp, dirQuarantine} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be made")
@@ -114,7 +114,7 @@ func Open(dir string, limits Limits) (*Store, error) {
 	if err := s.clearTemp(); err != nil {
 		return nil, err
 	}
-	if err := s.scan(); err != nil {
+	if err := s.scanBlobs(); err != nil {
 		return nil, err
 	}
 	return s, s.scanPages()
@@ -133,7 +133,7 @@ func (s *Store) clearTemp() error {
 	return nil
 }
 
-func (s *Store) scan() error {
+func (s *Store) scanBlobs() error {
 	shards, err := os.ReadDir(filepath.Join(s.dir, dirBlobs))
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be read")
@@ -150,7 +150,7 @@ func (s *Store) scan() error {
 			continue // not a directory of ours: Get quarantines what is asked for
 		}
 		for _, b := range blobs {
-			if !isHex(b.Name()) {
+			if !isHexDigest(b.Name()) {
 				continue
 			}
 			info, err := b.Info()
@@ -163,7 +163,7 @@ func (s *Store) scan() error {
 	slices.SortFunc(all, func(a, b found) int { return a.used.Compare(b.used) })
 	for _, f := range all {
 		if s.blobs[f.hex] == nil {
-			s.add(f.hex).size = f.size
+			s.addBlob(f.hex).size = f.size
 			s.total += f.size
 		}
 	}
@@ -173,13 +173,13 @@ func (s *Store) scan() error {
 // parseDigest gives the hex of "sha256:<hex>".
 func parseDigest(digest string) (string, error) {
 	h, ok := strings.CutPrefix(digest, "sha256:")
-	if !ok || !isHex(h) {
+	if !ok || !isHexDigest(h) {
 		return "", fault.Invalid("a digest that is not sha256 in lower-case hex")
 	}
 	return h, nil
 }
 
-func isHex(s string) bool {
+func isHexDigest(s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == 32 && strings.ToLower(s) == s
 }
@@ -193,7 +193,7 @@ func blobName(hexDigest string) string { return filepath.Join(dirBlobs, hexDiges
 // BlobName is where in a cache's directory the bytes with a sha256 (hex) are, for who only reads them and
 // verifies them itself; fault.ErrInvalid for what is no sha256.
 func BlobName(hexDigest string) (string, error) {
-	if !isHex(hexDigest) {
+	if !isHexDigest(hexDigest) {
 		return "", fault.Invalid("%.80q is not a sha256", hexDigest)
 	}
 	return blobName(hexDigest), nil

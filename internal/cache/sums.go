@@ -40,7 +40,7 @@ func SumAll(r io.Reader) (Sums, error) {
 	if _, err := io.Copy(summing{&s}, r); err != nil {
 		return Sums{}, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be read")
 	}
-	return s.sums(), nil
+	return s.sumsNow(), nil
 }
 
 // summer sums as bytes go by; sha1 only if it is set.
@@ -50,26 +50,26 @@ type summer struct {
 
 func newSummer() summer { return summer{sha256: sha256.New(), sha512: sha512.New()} }
 
-func (s *summer) all() []hash.Hash {
+func (s *summer) allHashes() []hash.Hash {
 	if s.sha1 == nil {
 		return []hash.Hash{s.sha256, s.sha512}
 	}
 	return []hash.Hash{s.sha256, s.sha512, s.sha1}
 }
 
-func (s *summer) write(p []byte) {
-	for _, h := range s.all() {
+func (s *summer) writeBytes(p []byte) {
+	for _, h := range s.allHashes() {
 		h.Write(p)
 	}
 }
 
-func (s *summer) reset() {
-	for _, h := range s.all() {
+func (s *summer) resetHashes() {
+	for _, h := range s.allHashes() {
 		h.Reset()
 	}
 }
 
-func (s *summer) sums() Sums {
+func (s *summer) sumsNow() Sums {
 	out := Sums{SHA256: "sha256:" + hex.EncodeToString(s.sha256.Sum(nil)), SHA512: "sha512:" + hex.EncodeToString(s.sha512.Sum(nil))}
 	if s.sha1 != nil {
 		out.SHA1 = "sha1:" + hex.EncodeToString(s.sha1.Sum(nil))
@@ -82,6 +82,6 @@ type summing struct{ s *summer }
 
 // Write implements io.Writer.
 func (s summing) Write(p []byte) (int, error) {
-	s.s.write(p)
+	s.s.writeBytes(p)
 	return len(p), nil
 }

@@ -37,7 +37,7 @@ func (s *Store) Create(size, most int64) (*Writer, error) {
 	if size > 0 {
 		most = size
 	}
-	if err := s.space(size); err != nil {
+	if err := s.checkSpace(size); err != nil {
 		return nil, err
 	}
 	f, err := os.CreateTemp(filepath.Join(s.dir, dirTemp), "artifact-")
@@ -50,8 +50,8 @@ func (s *Store) Create(size, most int64) (*Writer, error) {
 // AlsoSHA1 makes Sums give the sha1 too. Call it before the first Write.
 func (w *Writer) AlsoSHA1() { w.sums.sha1 = sha1.New() } //nolint:gosec // as at the import
 
-// space refuses when writing size more bytes would eat into the reserve.
-func (s *Store) space(size int64) error {
+// checkSpace refuses when writing size more bytes would eat into the reserve.
+func (s *Store) checkSpace(size int64) error {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(s.dir, &st); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache's file system can't be looked at")
@@ -70,13 +70,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	if w.size >= w.check {
 		w.check = w.size + spaceEvery
-		if err := w.store.space(0); err != nil {
+		if err := w.store.checkSpace(0); err != nil {
 			return 0, err
 		}
 	}
 	n, err := w.file.Write(p)
 	w.size += int64(n)
-	w.sums.write(p[:n])
+	w.sums.writeBytes(p[:n])
 	if err != nil {
 		return n, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
 	}
@@ -90,11 +90,11 @@ func (w *Writer) Size() int64 { return w.size }
 func (w *Writer) ReadAt(p []byte, off int64) (int, error) { return w.file.ReadAt(p, off) }
 
 // Sums are the digests of the bytes so far.
-func (w *Writer) Sums() Sums { return w.sums.sums() }
+func (w *Writer) Sums() Sums { return w.sums.sumsNow() }
 
 // Reset begins again.
 func (w *Writer) Reset() error {
-	w.sums.reset()
+	w.sums.resetHashes()
 	w.size, w.check = 0, spaceEvery
 	if err := w.file.Truncate(0); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
@@ -115,17 +115,17 @@ func (w *Writer) Commit() error {
 	}
 	if err == nil {
 		h, _ := parseDigest(w.Sums().SHA256) // made by a sum
-		err = w.publish(h)
+		err = w.publishBlob(h)
 	}
 	if err != nil {
 		w.Abort()
 		return err
 	}
-	w.store.evict(w.store.limits.MaxBytes)
+	w.store.evictBlobs(w.store.limits.MaxBytes)
 	return nil
 }
 
-func (w *Writer) publish(h string) error {
+func (w *Writer) publishBlob(h string) error {
 	path := w.store.blobPath(h)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
@@ -140,8 +140,8 @@ func (w *Writer) publish(h string) error {
 		return err
 	}
 	if now, ok := stampOf(w.file); ok {
-		w.store.remember(h, now)
-		w.store.release(h)
+		w.store.rememberBlob(h, now)
+		w.store.releaseBlob(h)
 	}
 	if err := w.file.Close(); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")

@@ -85,7 +85,7 @@ type Done struct {
 // Make has a call judged, recorded and run. Code that the policy refuses is
 // fault.ErrForbidden with the rule and the request's id.
 func (d *Desk) Make(ctx context.Context, req Request) (Done, error) {
-	caller, call, err := d.plan(req)
+	caller, call, err := d.planCall(req)
 	if err != nil {
 		return Done{}, err
 	}
@@ -97,9 +97,9 @@ func (d *Desk) Make(ctx context.Context, req Request) (Done, error) {
 		return Done{}, err
 	}
 	defer leave()
-	made := Done{ID: "call-" + short(), Run: req.Run}
+	made := Done{ID: "call-" + shortID(), Run: req.Run}
 	if made.Run == "" {
-		made.Run = "run-" + short()
+		made.Run = "run-" + shortID()
 	}
 	if err := d.config.Door.Register(admission.Run{
 		Sandbox: made.ID, Run: made.Run, Task: req.Task, User: req.User, Token: req.Token, Started: time.Now(), Policy: req.Policy,
@@ -107,8 +107,8 @@ func (d *Desk) Make(ctx context.Context, req Request) (Done, error) {
 		return Done{}, err
 	}
 	defer d.config.Door.Unregister(made.ID)
-	d.note(made)
-	defer d.forget(made.ID)
+	d.noteDone(made)
+	defer d.forgetDone(made.ID)
 	code := admission.Code{ID: made.ID, Language: call.Language, Isolation: caller.Name(), Text: call.Code, Token: req.Token}
 	answer, err := d.config.Door.CodeBegins(ctx, code)
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *Desk) Make(ctx context.Context, req Request) (Done, error) {
 	if !answer.Decision.Allowed() {
 		return Done{}, fault.New(fault.ErrForbidden, "the policy refuses the code: %s [%s]; request %s", answer.Decision.Reason, answer.Decision.Rule, answer.RequestID)
 	}
-	call.Tool, call.Owner = d.tool(made), req.Token
+	call.Tool, call.Owner = d.toolCaller(made), req.Token
 	made.CallResult, err = caller.Call(ctx, call)
 	// What is not on record is not told.
 	if unrecorded := d.config.Door.CodeEnded(context.WithoutCancel(ctx), made.ID, ending(made.CallResult, err)); unrecorded != nil {
@@ -141,8 +141,8 @@ func ending(r engine.CallResult, err error) admission.CodeEnd {
 	return end
 }
 
-// tool has a call's code call a function of the host by the one door, as a sandbox's.
-func (d *Desk) tool(made Done) func(ctx context.Context, name, arguments string) engine.ToolReply {
+// toolCaller has a call's code call a function of the host by the one door, as a sandbox's.
+func (d *Desk) toolCaller(made Done) func(ctx context.Context, name, arguments string) engine.ToolReply {
 	return func(ctx context.Context, name, arguments string) engine.ToolReply {
 		answer, err := d.config.Door.CallTool(ctx, door.ToolAsk{Sandbox: made.ID, Tool: name, Arguments: arguments})
 		switch {
@@ -174,13 +174,13 @@ func (d *Desk) Has(id string) bool {
 	return d.runs[id] != ""
 }
 
-func (d *Desk) note(made Done) {
+func (d *Desk) noteDone(made Done) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.runs[made.ID] = made.Run
 }
 
-func (d *Desk) forget(id string) {
+func (d *Desk) forgetDone(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.runs, id)
@@ -198,4 +198,4 @@ func (d *Desk) Close(ctx context.Context) error {
 // validRun is what a run can be called, as one of sandboxes.
 var validRun = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-func short() string { return strings.ToLower(rand.Text()[:10]) }
+func shortID() string { return strings.ToLower(rand.Text()[:10]) }

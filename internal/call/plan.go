@@ -15,9 +15,9 @@ import (
 // maxTask bounds what the record keeps of a task, in bytes.
 const maxTask = 8 << 10
 
-// plan finds out what a call is to be, or says why it can't be. Nothing is made yet.
-func (d *Desk) plan(req Request) (engine.Caller, engine.Call, error) {
-	if err := check(req); err != nil {
+// planCall finds out what a call is to be, or says why it can't be. Nothing is made yet.
+func (d *Desk) planCall(req Request) (engine.Caller, engine.Call, error) {
+	if err := checkRequest(req); err != nil {
 		return nil, engine.Call{}, err
 	}
 	caller, err := d.choose(req)
@@ -37,11 +37,11 @@ func (d *Desk) plan(req Request) (engine.Caller, engine.Call, error) {
 	case !utf8.ValidString(req.Code):
 		return nil, call, fault.Invalid("the code is not UTF-8")
 	}
-	call.Limits, err = limits(req, caller.Bounds())
+	call.Limits, err = callLimits(req, caller.Bounds())
 	return caller, call, err
 }
 
-func check(req Request) error {
+func checkRequest(req Request) error {
 	switch {
 	case req.Policy == nil:
 		return fault.Invalid("a call needs a policy")
@@ -72,14 +72,14 @@ func (d *Desk) choose(req Request) (engine.Caller, error) {
 	return caller, nil
 }
 
-// limits are the policy's, and the client's below those.
-func limits(req Request, bounds engine.CallBounds) (engine.CallLimits, error) {
+// callLimits are the policy's, and the client's below those.
+func callLimits(req Request, bounds engine.CallBounds) (engine.CallLimits, error) {
 	has := req.Policy.Resources()
-	computing, err := lower("timeout_seconds", req.Timeout, has.Timeout, usualTime, bounds.Most.Time)
+	computing, err := lowerLimit("timeout_seconds", req.Timeout, has.Timeout, usualTime, bounds.Most.Time)
 	if err != nil {
 		return engine.CallLimits{}, err
 	}
-	memory, err := lower("max_memory_mb", req.MemoryBytes, has.MemoryBytes, usualMemory, bounds.Most.MemoryBytes)
+	memory, err := lowerLimit("max_memory_mb", req.MemoryBytes, has.MemoryBytes, usualMemory, bounds.Most.MemoryBytes)
 	if err != nil {
 		return engine.CallLimits{}, err
 	}
@@ -89,9 +89,9 @@ func limits(req Request, bounds engine.CallBounds) (engine.CallLimits, error) {
 	return engine.CallLimits{Time: computing, Life: min(computing+mayWait, bounds.Most.Life), MemoryBytes: memory}, nil
 }
 
-// lower is what is asked for, as far as the policy and the engine have it; else what is
+// lowerLimit is what is asked for, as far as the policy and the engine have it; else what is
 // usual, or less where the policy has less.
-func lower[N int64 | time.Duration](key string, asked, has, usual, most N) (N, error) {
+func lowerLimit[N int64 | time.Duration](key string, asked, has, usual, most N) (N, error) {
 	if has > 0 {
 		most = min(most, has)
 	}

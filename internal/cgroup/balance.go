@@ -52,7 +52,7 @@ func (b *Balance) Run(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		pause := balanceRest
-		if b.look() {
+		if b.lookAtShares() {
 			pause = balanceEvery
 		}
 		timer := time.NewTimer(pause)
@@ -64,17 +64,17 @@ func (b *Balance) Run(ctx context.Context) {
 	}
 }
 
-// look brings everything up to date; false: there are no shares.
-func (b *Balance) look() bool {
-	used := b.h.used()
+// lookAtShares brings everything up to date; false: there are no shares.
+func (b *Balance) lookAtShares() bool {
+	used := b.h.usedByShares()
 	var inner map[string]map[string]int64
-	if b.within.due(time.Now()) {
+	if b.within.isDue(time.Now()) {
 		inner = b.h.usedWithin(used)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.loads.count(time.Now(), used)
-	b.settle(time.Now())
+	b.loads.countUse(time.Now(), used)
+	b.settleShares(time.Now())
 	if inner != nil {
 		b.settleWithin(time.Now(), inner)
 	}
@@ -102,34 +102,34 @@ func (b *Balance) change(name string, by int) {
 		one = &hurry{at: now, credit: hurryMost}
 		b.hurry[name] = one
 	}
-	one.spend(now)
+	one.spendCredit(now)
 	one.count += by
-	b.settle(now)
+	b.settleShares(now)
 }
 
-// settle tells the kernel who is low now. Needs b.mu.
-func (b *Balance) settle(now time.Time) {
+// settleShares tells the kernel who is low now. Needs b.mu.
+func (b *Balance) settleShares(now time.Time) {
 	hurries := false
 	for name, one := range b.hurry {
-		one.spend(now)
-		hurries = hurries || one.first()
+		one.spendCredit(now)
+		hurries = hurries || one.goesFirst()
 		if one.count == 0 && one.credit == hurryMost {
 			delete(b.hurry, name)
 		}
 	}
-	low := b.loads.low()
-	for name, there := range b.loads.there() {
+	low := b.loads.lowShares()
+	for name, there := range b.loads.sharesThere() {
 		one := b.hurry[name]
 		want := low[name]
 		if hurries {
-			want = one == nil || !one.first()
+			want = one == nil || !one.goesFirst()
 		}
-		b.tell(name, there, want)
+		b.tellGroup(name, there, want)
 	}
 }
 
-// tell tells the kernel of one group whether it is low, if it was told otherwise. Needs b.mu.
-func (b *Balance) tell(name string, there, want bool) {
+// tellGroup tells the kernel of one group whether it is low, if it was told otherwise. Needs b.mu.
+func (b *Balance) tellGroup(name string, there, want bool) {
 	if !there {
 		delete(b.lowers, name) // its groups are made anew, and are not low then
 		return
@@ -137,7 +137,7 @@ func (b *Balance) tell(name string, there, want bool) {
 	if was, told := b.lowers[name]; !told || want != was { // an earlier daemon may have left it low
 		b.lowers[name] = want
 		p := b.h.places[CPU]
-		lower(p.version, filepath.Join(p.parent, name), want)
+		lowerGroup(p.version, filepath.Join(p.parent, name), want)
 	}
 }
 
@@ -154,11 +154,11 @@ type hurry struct {
 	credit time.Duration
 }
 
-// first tells whether the share goes first.
-func (o *hurry) first() bool { return o.count > 0 && o.credit > 0 }
+// goesFirst tells whether the share goes first.
+func (o *hurry) goesFirst() bool { return o.count > 0 && o.credit > 0 }
 
-// spend brings the credit up to date.
-func (o *hurry) spend(now time.Time) {
+// spendCredit brings the credit up to date.
+func (o *hurry) spendCredit(now time.Time) {
 	passed := max(0, now.Sub(o.at))
 	o.credit += time.Duration(hurryPart * float64(passed))
 	if o.count > 0 {
@@ -167,9 +167,9 @@ func (o *hurry) spend(now time.Time) {
 	o.credit, o.at = max(0, min(hurryMost, o.credit)), now
 }
 
-// used is what each share used of the processors so far, in nanoseconds, by its
+// usedByShares is what each share used of the processors so far, in nanoseconds, by its
 // directory's name. One that goes meanwhile is left out.
-func (h *Hierarchy) used() map[string]int64 {
+func (h *Hierarchy) usedByShares() map[string]int64 {
 	return h.usedBelow("", func(name string) bool { return strings.HasSuffix(name, shareSuffix) })
 }
 
@@ -200,9 +200,9 @@ func (h *Hierarchy) usedBelow(rel string, meant func(name string) bool) map[stri
 	return used
 }
 
-// lower puts a share's group behind all others, or beside them again. A group that is
+// lowerGroup puts a share's group behind all others, or beside them again. A group that is
 // gone needs neither.
-func lower(version int, dir string, low bool) {
+func lowerGroup(version int, dir string, low bool) {
 	file, value := "cpu.idle", 0
 	if low {
 		value = 1
@@ -245,12 +245,12 @@ type load struct {
 	low   bool
 }
 
-// low tells which shares use so much that others go first.
+// lowShares tells which shares use so much that others go first.
 //
 // So is one whose use is above nearly all of its even part of what all of them use,
 // beside one whose is not. Each is sure of that much at once. Those that want more are equals: at their even
 // parts all are above, and none is low.
-func (all loads) low() map[string]bool {
+func (all loads) lowShares() map[string]bool {
 	active, sum := 0, 0.0
 	for _, l := range all {
 		sum += l.use
@@ -272,8 +272,8 @@ func (all loads) low() map[string]bool {
 	return low
 }
 
-// there tells of each share whether its groups are there.
-func (all loads) there() map[string]bool {
+// sharesThere tells of each share whether its groups are there.
+func (all loads) sharesThere() map[string]bool {
 	there := map[string]bool{}
 	for share, l := range all {
 		there[share] = !l.gone
@@ -281,8 +281,8 @@ func (all loads) there() map[string]bool {
 	return there
 }
 
-// count takes the kernel's counts of now, and forgets what is gone for long.
-func (all loads) count(now time.Time, used map[string]int64) {
+// countUse takes the kernel's counts of now, and forgets what is gone for long.
+func (all loads) countUse(now time.Time, used map[string]int64) {
 	for share, nanos := range used {
 		l := all[share]
 		if l == nil {
@@ -298,14 +298,14 @@ func (all loads) count(now time.Time, used map[string]int64) {
 		if grown < 0 { // its groups went, and came again: they count from zero
 			grown = nanos
 		}
-		l.use += faded(passed) * (float64(grown)/float64(passed) - l.use)
+		l.use += fadedPart(passed) * (float64(grown)/float64(passed) - l.use)
 		l.nanos, l.at = nanos, now
 	}
 	for share, l := range all {
 		if _, there := used[share]; there {
 			continue
 		}
-		l.use -= faded(now.Sub(l.at)) * l.use
+		l.use -= fadedPart(now.Sub(l.at)) * l.use
 		l.nanos, l.at, l.gone = 0, now, true
 		if now.Sub(l.seen) > balanceMemory {
 			delete(all, share)
@@ -313,7 +313,7 @@ func (all loads) count(now time.Time, used map[string]int64) {
 	}
 }
 
-// faded is the part of a mean that is gone after a time.
-func faded(passed time.Duration) float64 {
+// fadedPart is the part of a mean that is gone after a time.
+func fadedPart(passed time.Duration) float64 {
 	return min(1, float64(passed)/float64(balanceWindow))
 }

@@ -14,10 +14,10 @@ func beside(b loads, now *time.Time, used map[string]int64, length time.Duration
 		for share, n := range cpus {
 			used[share] += int64(n * float64(tick))
 		}
-		b.count(*now, used)
-		b.low()
+		b.countUse(*now, used)
+		b.lowShares()
 	}
-	low := b.low()
+	low := b.lowShares()
 	maps.DeleteFunc(low, func(_ string, is bool) bool { return !is })
 	return low
 }
@@ -89,7 +89,7 @@ func TestBalanceRemembersWhoIsGone(t *testing.T) {
 		t.Error("the light one is there again, and the busy one is not low at once")
 	}
 	used["busy"] = 0 // its groups were made anew
-	b.count(now.Add(100*time.Millisecond), used)
+	b.countUse(now.Add(100*time.Millisecond), used)
 	if l := b["busy"]; l.use > 2 || l.use < 0 {
 		t.Errorf("a count that began anew makes a use of %v", l.use)
 	}
@@ -100,18 +100,18 @@ func TestHurryIsAPartOfTheTime(t *testing.T) {
 	now, all := start, time.Duration(0)
 	one := &hurry{at: now, credit: hurryMost, count: 1}
 	for range 10_000 { // 100 seconds of it
-		if one.first() {
+		if one.goesFirst() {
 			all += 10 * time.Millisecond
 		}
 		now = now.Add(10 * time.Millisecond)
-		one.spend(now)
+		one.spendCredit(now)
 	}
 	if most := hurryMost + time.Duration(hurryPart*float64(now.Sub(start))) + time.Second; all > most || all < hurryMost {
 		t.Errorf("who hurried for %s went first for %s, want at most %s", now.Sub(start), all, most)
 	}
 	one.count = 0
-	one.spend(now.Add(time.Hour))
-	if one.credit != hurryMost || one.first() {
-		t.Errorf("after an hour's rest the credit is %s, and first is %v", one.credit, one.first())
+	one.spendCredit(now.Add(time.Hour))
+	if one.credit != hurryMost || one.goesFirst() {
+		t.Errorf("after an hour's rest the credit is %s, and first is %v", one.credit, one.goesFirst())
 	}
 }

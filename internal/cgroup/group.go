@@ -22,8 +22,8 @@ const cpuPeriod = 100_000
 // controller. Safe for concurrent use.
 type Group struct {
 	hierarchy *Hierarchy
-	share     string               // the directory of its share; "": none
-	places    map[Controller]place // parent is here the group's own directory
+	share     string                         // the directory of its share; "": none
+	places    map[Controller]controllerPlace // parent is here the group's own directory
 }
 
 // Create makes the group under its share and sets its limits; a limit for a
@@ -33,14 +33,14 @@ func (h *Hierarchy) Create(share, id string, limits Limits) (*Group, error) {
 	if _, err := h.Open(id); err == nil {
 		return nil, fault.New(fault.ErrConflict, "sandbox %s has a control group already", id)
 	}
-	g, err := h.group(shareDir(share), id)
+	g, err := h.groupOf(shareDir(share), id)
 	if err != nil {
 		return nil, err
 	}
 	// Another's Remove may take the parents away between preparing and making.
 	for range 10 {
 		if err = h.prepareShare(share); err == nil {
-			err = g.make()
+			err = g.makeDirs()
 		}
 		if err == nil {
 			err = g.offered()
@@ -48,12 +48,12 @@ func (h *Hierarchy) Create(share, id string, limits Limits) (*Group, error) {
 		if !takenAway(err) {
 			break
 		}
-		prepare(h.cfg)
+		prepareParents(h.cfg)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := g.limit(h, limits); err != nil {
+	if err := g.setLimits(h, limits); err != nil {
 		return nil, errors.Join(err, g.Remove(context.Background()))
 	}
 	return g, nil
@@ -65,9 +65,9 @@ func takenAway(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV)
 }
 
-// make makes the group's directories, or none.
-func (g *Group) make() error {
-	dirs := g.dirs()
+// makeDirs makes the group's directories, or none.
+func (g *Group) makeDirs() error {
+	dirs := g.listDirs()
 	for i, dir := range dirs {
 		err := os.Mkdir(dir, 0o755) //nolint:gosec // Limits are no secret, and other tools read them.
 		if err == nil {
@@ -102,8 +102,8 @@ func (g *Group) offered() error {
 			}
 			continue // what stands in for the kernel's files has no such list
 		}
-		if !slices.Contains(fields(list), string(c)) || !slices.ContainsFunc(firstFiles(c), p.has) {
-			for _, dir := range g.dirs() {
+		if !slices.Contains(fields(list), string(c)) || !slices.ContainsFunc(firstFiles(c), p.hasFile) {
+			for _, dir := range g.listDirs() {
 				_ = unix.Rmdir(dir) // The error to tell is that it is of no use.
 			}
 			return fmt.Errorf("the control group %s has no %s controller: %w", p.parent, c, os.ErrNotExist)
@@ -125,7 +125,7 @@ func firstFiles(c Controller) []string {
 	return nil
 }
 
-func (p place) has(file string) bool {
+func (p controllerPlace) hasFile(file string) bool {
 	_, err := os.Stat(filepath.Join(p.parent, file))
 	return err == nil
 }
@@ -134,11 +134,11 @@ func (p place) has(file string) bool {
 // fault.ErrNotFound if none of it is left.
 func (h *Hierarchy) Open(id string) (*Group, error) {
 	for _, share := range append([]string{""}, h.shares()...) {
-		g, err := h.group(share, id)
+		g, err := h.groupOf(share, id)
 		if err != nil {
 			return nil, err
 		}
-		for _, dir := range g.dirs() {
+		for _, dir := range g.listDirs() {
 			if _, err := os.Stat(dir); err == nil {
 				return g, nil
 			}
@@ -147,15 +147,15 @@ func (h *Hierarchy) Open(id string) (*Group, error) {
 	return nil, fault.New(fault.ErrNotFound, "sandbox %s has no control group", id)
 }
 
-// group is that of an id in a share's directory; "": in the parent itself.
-func (h *Hierarchy) group(share, id string) (*Group, error) {
+// groupOf is that of an id in a share's directory; "": in the parent itself.
+func (h *Hierarchy) groupOf(share, id string) (*Group, error) {
 	if id == "" || id == "." || id == ".." || filepath.Base(id) != id {
 		return nil, fault.Invalid("control group %q: the name must be a single path element", id)
 	}
-	g := &Group{hierarchy: h, share: share, places: map[Controller]place{}}
+	g := &Group{hierarchy: h, share: share, places: map[Controller]controllerPlace{}}
 	for c, p := range h.places {
 		if p.missing == "" {
-			g.places[c] = place{version: p.version, parent: filepath.Join(p.parent, share, id)}
+			g.places[c] = controllerPlace{version: p.version, parent: filepath.Join(p.parent, share, id)}
 		}
 	}
 	return g, nil
@@ -169,8 +169,8 @@ func (g *Group) Path() string {
 	return ""
 }
 
-// dirs lists the group's distinct directories.
-func (g *Group) dirs() []string {
+// listDirs lists the group's distinct directories.
+func (g *Group) listDirs() []string {
 	var dirs []string
 	for _, c := range append(Controllers(), cpuacct) {
 		if p, ok := g.places[c]; ok && !slices.Contains(dirs, p.parent) {
@@ -180,7 +180,7 @@ func (g *Group) dirs() []string {
 	return dirs
 }
 
-func (g *Group) limit(h *Hierarchy, l Limits) error {
+func (g *Group) setLimits(h *Hierarchy, l Limits) error {
 	wanted := map[Controller]bool{Memory: l.MemoryBytes > 0, CPU: l.CPU > 0 || l.Weight > 0, Pids: l.Pids > 0}
 	for _, c := range Controllers() {
 		if !wanted[c] {

@@ -27,8 +27,8 @@ type Config struct {
 	UID int
 }
 
-// place is where one controller's groups are.
-type place struct {
+// controllerPlace is where one controller's groups are.
+type controllerPlace struct {
 	version int    // 1 or 2
 	parent  string // the absolute directory of the parent group
 	missing string // why the controller can't be used; then the rest is unset
@@ -38,7 +38,7 @@ type place struct {
 // after New and safe for concurrent use.
 type Hierarchy struct {
 	cfg    Config
-	places map[Controller]place
+	places map[Controller]controllerPlace
 }
 
 // New finds the host's hierarchies and prepares the parent group in each. It
@@ -50,17 +50,17 @@ func New(cfg Config) *Hierarchy {
 	if cfg.Self == "" {
 		cfg.Self = "/proc/self/cgroup"
 	}
-	return &Hierarchy{cfg: cfg, places: prepare(cfg)}
+	return &Hierarchy{cfg: cfg, places: prepareParents(cfg)}
 }
 
-// prepare makes the parent groups. It can be done again, after a last Remove
+// prepareParents makes the parent groups. It can be done again, after a last Remove
 // has taken them away.
-func prepare(cfg Config) map[Controller]place {
-	places := map[Controller]place{}
+func prepareParents(cfg Config) map[Controller]controllerPlace {
+	places := map[Controller]controllerPlace{}
 	mounts, err := readMounts(cfg.MountInfo)
 	if err != nil {
 		for _, c := range Controllers() {
-			places[c] = place{missing: fmt.Sprintf("the mounted control groups can't be read (%v)", err)}
+			places[c] = controllerPlace{missing: fmt.Sprintf("the mounted control groups can't be read (%v)", err)}
 		}
 		return places
 	}
@@ -70,11 +70,11 @@ func prepare(cfg Config) map[Controller]place {
 		if dir, ok := mounts.v1[c]; ok {
 			places[c] = prepareV1(cfg, dir)
 		} else if c != cpuacct {
-			places[c] = second().place(c)
+			places[c] = second().placeOf(c)
 		}
 	}
 	if p := places[CPU]; p.missing == "" {
-		weigh(p.version, p.parent)
+		weighParent(p.version, p.parent)
 	}
 	return places
 }
@@ -153,10 +153,10 @@ func readMounts(path string) (mounts, error) {
 	return found, lines.Err()
 }
 
-func prepareV1(cfg Config, mount string) place {
+func prepareV1(cfg Config, mount string) controllerPlace {
 	parent := filepath.Join(mount, cfg.Parent)
 	if err := os.MkdirAll(parent, 0o755); err != nil { //nolint:gosec // Limits are no secret, and others' tools read them.
-		return place{missing: fmt.Sprintf("%s is not writable (%v): run the daemon as root, or boot with cgroup version 2 for limits without root", mount, err)}
+		return controllerPlace{missing: fmt.Sprintf("%s is not writable (%v): run the daemon as root, or boot with cgroup version 2 for limits without root", mount, err)}
 	}
-	return place{version: 1, parent: parent}
+	return controllerPlace{version: 1, parent: parent}
 }

@@ -41,7 +41,7 @@ func TestANumberThatIsAnothers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.kill([]int{other.Process.Pid, member.Process.Pid})
+	g.killMembers([]int{other.Process.Pid, member.Process.Pid})
 	if err := member.Wait(); err == nil {
 		t.Error("the one in the group was not killed")
 	}

@@ -29,9 +29,9 @@ func TestAGroupWithoutItsControllers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "box")
-			g := &Group{places: map[Controller]place{}}
+			g := &Group{places: map[Controller]controllerPlace{}}
 			for _, controller := range Controllers() {
-				g.places[controller] = place{version: c.version, parent: dir}
+				g.places[controller] = controllerPlace{version: c.version, parent: dir}
 			}
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
@@ -50,7 +50,7 @@ func TestAGroupWithoutItsControllers(t *testing.T) {
 			}
 		})
 	}
-	gone := &Group{places: map[Controller]place{CPU: {version: 2, parent: filepath.Join(t.TempDir(), "gone")}}}
+	gone := &Group{places: map[Controller]controllerPlace{CPU: {version: 2, parent: filepath.Join(t.TempDir(), "gone")}}}
 	if err := gone.offered(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a group that is gone: %v", err)
 	}

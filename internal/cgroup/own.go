@@ -50,7 +50,7 @@ func (h *Hierarchy) EnsureStage(id string, limits Limits) (*Group, error) {
 func (h *Hierarchy) OpenStage(id string) (*Group, error) { return h.Open(id + stageSuffix) }
 
 func (h *Hierarchy) ensure(share, name string, limits Limits) (*Group, error) {
-	g, err := h.group(share, name)
+	g, err := h.groupOf(share, name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (h *Hierarchy) ensure(share, name string, limits Limits) (*Group, error) {
 		if !takenAway(err) {
 			break
 		}
-		prepare(h.cfg)
+		prepareParents(h.cfg)
 	}
 	if err == nil {
 		err = g.reclaim(limits.MemoryBytes)
@@ -69,7 +69,7 @@ func (h *Hierarchy) ensure(share, name string, limits Limits) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g, g.limit(h, limits)
+	return g, g.setLimits(h, limits)
 }
 
 // reclaim has the kernel take back what a group that is in use has above a memory limit, and
@@ -106,7 +106,7 @@ func (g *Group) reclaim(limit int64) error {
 // makeMissing makes those of the group's directories that are not there. The share is its
 // sandbox's, which has made it.
 func (g *Group) makeMissing() error {
-	for _, dir := range g.dirs() {
+	for _, dir := range g.listDirs() {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // Limits are no secret, and other tools read them.
 			return err
 		}
@@ -117,7 +117,7 @@ func (g *Group) makeMissing() error {
 // Adopt moves a process with all its threads into the group; what it starts later is there
 // too. What it has in memory already stays counted where it was.
 func (g *Group) Adopt(pid int) error {
-	for _, dir := range g.dirs() {
+	for _, dir := range g.listDirs() {
 		path := filepath.Join(dir, "cgroup.procs")
 		if slices.Contains(fields(path), strconv.Itoa(pid)) {
 			continue
@@ -132,7 +132,7 @@ func (g *Group) Adopt(pid int) error {
 // Leave removes the group if nothing is in it, and says nothing if something is: the last of
 // its processes takes it away.
 func (g *Group) Leave() {
-	for _, dir := range g.dirs() {
+	for _, dir := range g.listDirs() {
 		_ = unix.Rmdir(dir)
 	}
 	g.hierarchy.removeParents(g.share)

@@ -20,14 +20,14 @@ func OfProcess(pid int) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{hierarchy: &Hierarchy{}, places: map[Controller]place{}}
+	g := &Group{hierarchy: &Hierarchy{}, places: map[Controller]controllerPlace{}}
 	for _, c := range append(Controllers(), cpuacct) {
 		version, mount := 1, all.v1[c]
 		if mount == "" {
 			version, mount = 2, all.unified
 		}
 		if below, ok := membership(string(data), c, version); ok && mount != "" {
-			g.places[c] = place{version: version, parent: filepath.Join(mount, below)}
+			g.places[c] = controllerPlace{version: version, parent: filepath.Join(mount, below)}
 		}
 	}
 	if len(g.places) == 0 {

@@ -18,7 +18,7 @@ import (
 // Pids lists the processes in the group, each once.
 func (g *Group) Pids() []int {
 	var pids []int
-	for _, dir := range g.dirs() {
+	for _, dir := range g.listDirs() {
 		for _, word := range fields(filepath.Join(dir, "cgroup.procs")) {
 			if pid, err := strconv.Atoi(word); err == nil && pid > 0 && !slices.Contains(pids, pid) {
 				pids = append(pids, pid)
@@ -32,7 +32,7 @@ func (g *Group) Pids() []int {
 // empty. Zombies whose parent does not reap them keep a version 1 group
 // occupied, so the context bounds the wait.
 func (g *Group) Kill(ctx context.Context) error {
-	return retry(ctx, func() error {
+	return retryUntil(ctx, func() error {
 		pids := g.Pids()
 		if len(pids) == 0 {
 			return nil
@@ -44,17 +44,17 @@ func (g *Group) Kill(ctx context.Context) error {
 				_ = os.WriteFile(filepath.Join(p.parent, "cgroup.kill"), []byte("1"), 0o600)
 			}
 		}
-		g.kill(pids)
+		g.killMembers(pids)
 		return fmt.Errorf("processes %v are still in the group", pids)
 	})
 }
 
-// kill sends SIGKILL to those of the processes that are in the group for sure: a
+// killMembers sends SIGKILL to those of the processes that are in the group for sure: a
 // number may be somebody else's by the time that it is used. So each gets a handle
 // first, and only then it is looked whether the number is in the group. What can't be
 // killed so is found by the next look. Linux before 5.3 has no handles; there a moment
 // is left between the look and the kill.
-func (g *Group) kill(pids []int) {
+func (g *Group) killMembers(pids []int) {
 	handles := map[int]process.Handle{}
 	var bare []int
 	for _, pid := range pids {
@@ -86,8 +86,8 @@ func (g *Group) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var errs []error
-	for _, dir := range g.dirs() {
-		errs = append(errs, retry(ctx, func() error {
+	for _, dir := range g.listDirs() {
+		errs = append(errs, retryUntil(ctx, func() error {
 			err := unix.Rmdir(dir)
 			if err == nil || errors.Is(err, unix.ENOENT) {
 				return nil
@@ -99,9 +99,9 @@ func (g *Group) Remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// retry calls try until it succeeds or the context ends, waiting longer each
+// retryUntil calls try until it succeeds or the context ends, waiting longer each
 // time, and returns its last error.
-func retry(ctx context.Context, try func() error) error {
+func retryUntil(ctx context.Context, try func() error) error {
 	const longest = 50 * time.Millisecond
 	for wait := 200 * time.Microsecond; ; wait = min(2*wait, longest) {
 		err := try()

@@ -60,11 +60,11 @@ func (h *Hierarchy) prepareShare(share string) error {
 	return nil
 }
 
-// weigh gives the parent the weight of one busy process on each processor. With the
+// weighParent gives the parent the weight of one busy process on each processor. With the
 // kernel's own weight all sandboxes together had that of one process, whatever the
 // number of processors, and starved beside anything that is busy. A hierarchy without
 // the file divides as the kernel does.
-func weigh(version int, parent string) {
+func weighParent(version int, parent string) {
 	file, value := "cpu.shares", 1024*runtime.NumCPU()
 	if version == 2 {
 		file, value = "cpu.weight", min(100*runtime.NumCPU(), 10000)

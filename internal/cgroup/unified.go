@@ -21,14 +21,14 @@ type unified struct {
 	missing string
 }
 
-func (u unified) place(c Controller) place {
+func (u unified) placeOf(c Controller) controllerPlace {
 	switch {
 	case u.missing != "":
-		return place{missing: u.missing}
+		return controllerPlace{missing: u.missing}
 	case !slices.Contains(u.enabled, string(c)):
-		return place{missing: fmt.Sprintf("the kernel or the group above %s does not offer the %s controller: %s", u.parent, c, delegateHint)}
+		return controllerPlace{missing: fmt.Sprintf("the kernel or the group above %s does not offer the %s controller: %s", u.parent, c, delegateHint)}
 	}
-	return place{version: 2, parent: u.parent}
+	return controllerPlace{version: 2, parent: u.parent}
 }
 
 // prepareUnified makes the parent group and switches the controllers on, from

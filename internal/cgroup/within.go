@@ -15,8 +15,8 @@ type within struct {
 	shares map[string]loads
 }
 
-// due tells whether it is time for another look.
-func (w *within) due(now time.Time) bool {
+// isDue tells whether it is time for another look.
+func (w *within) isDue(now time.Time) bool {
 	if now.Sub(w.at) < withinEvery {
 		return false
 	}
@@ -44,10 +44,10 @@ func (b *Balance) settleWithin(now time.Time, used map[string]map[string]int64) 
 		}
 	}
 	for share, all := range b.within.shares {
-		all.count(now, used[share])
-		low := all.low()
-		for name, there := range all.there() {
-			b.tell(filepath.Join(share, name), there, low[name])
+		all.countUse(now, used[share])
+		low := all.lowShares()
+		for name, there := range all.sharesThere() {
+			b.tellGroup(filepath.Join(share, name), there, low[name])
 			if !there {
 				delete(all, name) // another sandbox has another name
 			}

@@ -21,7 +21,7 @@ type standIn struct {
 func newStandIn(t *testing.T, version int, groups ...string) *standIn {
 	t.Helper()
 	s := &standIn{t: t, version: version, used: map[string]time.Duration{}}
-	s.h = &Hierarchy{places: map[Controller]place{CPU: {version: version, parent: t.TempDir()}, cpuacct: {version: version, parent: t.TempDir()}}}
+	s.h = &Hierarchy{places: map[Controller]controllerPlace{CPU: {version: version, parent: t.TempDir()}, cpuacct: {version: version, parent: t.TempDir()}}}
 	for _, g := range groups {
 		for _, p := range s.h.places {
 			dir := filepath.Join(p.parent, g)
@@ -56,7 +56,7 @@ func (s *standIn) use(b *Balance, length time.Duration, cpus map[string]float64)
 				s.t.Fatal(err)
 			}
 		}
-		b.look()
+		b.lookAtShares()
 	}
 }
 

@@ -30,7 +30,7 @@ func (c *Conn) Raw() net.Conn { return c.raw }
 // Over is closed when the session of this stream is over: ended, or reset. Of
 // what is no session's stream it is nil.
 func (c *Conn) Over() <-chan struct{} {
-	if s, ok := c.raw.(*stream); ok {
+	if s, ok := c.raw.(*muxStream); ok {
 		return s.waits.ended
 	}
 	return nil
@@ -40,7 +40,7 @@ func (c *Conn) Over() <-chan struct{} {
 // given up, because the streams of its session together hold too much. f sees to it that the stream is
 // read to its end, whatever becomes of what is read. Of what is no host's stream it does nothing.
 func (c *Conn) OnGiveUp(f func()) {
-	if s, ok := c.raw.(*stream); ok && s.held != nil {
+	if s, ok := c.raw.(*muxStream); ok && s.held != nil {
 		s.held.onGiveUp(s.Stream, f)
 	}
 }
@@ -59,7 +59,7 @@ func (c *Conn) CloseWrite() error {
 // May block while the peer does not read the session.
 func (c *Conn) Close() error {
 	err := c.raw.Close()
-	if _, ok := c.raw.(*stream); ok {
+	if _, ok := c.raw.(*muxStream); ok {
 		errand.Go(c.discard)
 	}
 	return err

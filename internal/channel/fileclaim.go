@@ -87,7 +87,7 @@ func (i *FileInfo) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(i)); err != nil {
 		return err
 	}
-	i.trim()
+	i.trimFields()
 	return nil
 }
 
@@ -97,18 +97,18 @@ func (e *FileEvent) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(e)); err != nil {
 		return err
 	}
-	e.Name = valid(e.Name, maxFilePath)
+	e.Name = validUTF8(e.Name, maxFilePath)
 	return nil
 }
 
-func (i *FileInfo) trim() {
-	i.Path, i.Target = valid(i.Path, maxFilePath), valid(i.Target, maxFilePath)
-	i.Owner, i.Group = valid(i.Owner, maxFileName), valid(i.Group, maxFileName)
-	i.Resolved = valid(i.Resolved, maxFilePath)
+func (i *FileInfo) trimFields() {
+	i.Path, i.Target = validUTF8(i.Path, maxFilePath), validUTF8(i.Target, maxFilePath)
+	i.Owner, i.Group = validUTF8(i.Owner, maxFileName), validUTF8(i.Group, maxFileName)
+	i.Resolved = validUTF8(i.Resolved, maxFilePath)
 	i.Size, i.Mode = max(i.Size, 0), i.Mode&0o7777
-	i.Kind = i.Kind.known()
+	i.Kind = i.Kind.knownKind()
 	if i.Leads != "" {
-		i.Leads = i.Leads.known()
+		i.Leads = i.Leads.knownKind()
 	}
 	if len(i.Metadata) == 0 {
 		return
@@ -116,14 +116,14 @@ func (i *FileInfo) trim() {
 	kept := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(i.Metadata)) {
 		if name != "" && len(kept) < MaxMetadata {
-			kept[valid(name, maxFileName)] = valid(i.Metadata[name], maxMetadataValue)
+			kept[validUTF8(name, maxFileName)] = validUTF8(i.Metadata[name], maxMetadataValue)
 		}
 	}
 	i.Metadata = kept
 }
 
-// known is a kind that there is.
-func (k FileKind) known() FileKind {
+// knownKind is a kind that there is.
+func (k FileKind) knownKind() FileKind {
 	switch k {
 	case KindFile, KindDir, KindSymlink:
 		return k
@@ -132,8 +132,8 @@ func (k FileKind) known() FileKind {
 	return KindOther
 }
 
-// valid cuts s to n bytes of UTF-8.
-func valid(s string, n int) string {
+// validUTF8 cuts s to n bytes of UTF-8.
+func validUTF8(s string, n int) string {
 	if len(s) > n {
 		s = s[:n]
 		for len(s) > 0 && !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) {
@@ -148,4 +148,4 @@ func valid(s string, n int) string {
 }
 
 // plainLine makes a guest's words one printable line of up to n bytes: what is escaped is longer than it was.
-func plainLine(s string, n int) string { return valid(printable.Line(valid(s, n)), n) }
+func plainLine(s string, n int) string { return validUTF8(printable.Line(validUTF8(s, n)), n) }

@@ -22,7 +22,7 @@ func NewFileReader(conn *Conn, size int64) *FileReader { return &FileReader{conn
 
 // Read returns io.EOF only if the whole file came; else a fault.
 func (r *FileReader) Read(p []byte) (int, error) {
-	if err := r.fill(); err != nil {
+	if err := r.fillBuffer(); err != nil {
 		return 0, err
 	}
 	n := copy(p, r.left)
@@ -34,7 +34,7 @@ func (r *FileReader) Read(p []byte) (int, error) {
 func (r *FileReader) WriteTo(w io.Writer) (int64, error) {
 	var total int64
 	for {
-		if err := r.fill(); err != nil {
+		if err := r.fillBuffer(); err != nil {
 			if err == io.EOF { //nolint:errorlint // fill returns it as it is
 				err = nil
 			}
@@ -48,8 +48,8 @@ func (r *FileReader) WriteTo(w io.Writer) (int64, error) {
 	}
 }
 
-// fill makes sure that left is not empty.
-func (r *FileReader) fill() error {
+// fillBuffer makes sure that left is not empty.
+func (r *FileReader) fillBuffer() error {
 	for len(r.left) == 0 && r.err == nil {
 		kind, payload, err := r.conn.ReadFrame()
 		switch {
@@ -61,7 +61,7 @@ func (r *FileReader) fill() error {
 			}
 			r.left = payload
 		case kind == FrameReply:
-			r.err = r.last(payload)
+			r.err = r.readLast(payload)
 		default:
 			r.err = stranger(kind, payload)
 		}
@@ -72,7 +72,7 @@ func (r *FileReader) fill() error {
 	return nil
 }
 
-func (r *FileReader) last(payload []byte) error {
+func (r *FileReader) readLast(payload []byte) error {
 	if _, err := lastReply(payload); err != nil {
 		return err
 	}

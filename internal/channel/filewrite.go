@@ -56,7 +56,7 @@ func awaitWritten(conn *Conn) <-chan writeAnswer {
 	errand.Go(func() {
 		var a writeAnswer
 		a.err = errand.Try(func() (err error) {
-			a.info, err = written(conn)
+			a.info, err = readWritten(conn)
 			return err
 		})
 		answered <- a
@@ -64,7 +64,7 @@ func awaitWritten(conn *Conn) <-chan writeAnswer {
 	return answered
 }
 
-func written(conn *Conn) (FileInfo, error) {
+func readWritten(conn *Conn) (FileInfo, error) {
 	kind, payload, err := conn.ReadFrame()
 	switch {
 	case err != nil:

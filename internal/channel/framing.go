@@ -10,9 +10,9 @@ type framing struct {
 	skip uint32 // payload bytes still to pass
 }
 
-// left is how many bytes are sure to belong to the frame that is under way; 0
+// leftOfFrame is how many bytes are sure to belong to the frame that is under way; 0
 // between two frames.
-func (f *framing) left() int {
+func (f *framing) leftOfFrame() int {
 	switch {
 	case f.skip > 0:
 		return int(f.skip)
@@ -23,11 +23,11 @@ func (f *framing) left() int {
 	}
 }
 
-// pass follows p and returns how much of it is frames. It stops between two of
+// passFrames follows p and returns how much of it is frames. It stops between two of
 // them, at a byte that can't be the begin of one.
-func (f *framing) pass(p []byte) int {
+func (f *framing) passFrames(p []byte) int {
 	for at := 0; at < len(p); {
-		if f.left() == 0 && p[at] != muxVersion {
+		if f.leftOfFrame() == 0 && p[at] != muxVersion {
 			return at
 		}
 		if f.skip > 0 {

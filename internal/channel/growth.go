@@ -8,7 +8,7 @@ type growth struct {
 
 const minRead = 512
 
-func (g *growth) add(n int64) {
+func (g *growth) addBytes(n int64) {
 	if g.size == 0 {
 		g.size = n
 	}
@@ -31,7 +31,7 @@ func (g *growth) add(n int64) {
 	}
 }
 
-func (g *growth) take(n int64) {
+func (g *growth) takeBytes(n int64) {
 	n = min(n, g.unread)
 	g.offset, g.unread = g.offset+n, g.unread-n
 }

@@ -31,7 +31,7 @@ const (
 // counted (held), and between two frames it waits until there is room for more.
 type guard struct {
 	io.ReadWriteCloser
-	held    *held
+	held    *sessionMemory
 	session atomic.Pointer[yamux.Session]
 	// Owned by the multiplexer's one reading goroutine.
 	hdr  [muxHeaderSize]byte
@@ -43,8 +43,8 @@ type guard struct {
 
 // Read reads from the connection; a violation is an error instead of the bytes.
 func (g *guard) Read(p []byte) (int, error) {
-	bad := g.held.judge()
-	if _, full := g.held.full(); full || bad != nil {
+	bad := g.held.judgeSession()
+	if _, full := g.held.isFull(); full || bad != nil {
 		switch {
 		case g.skip > 0: // the multiplexer may hold a stream's lock: to the end of this frame first
 			p = p[:min(uint64(len(p)), uint64(g.skip))]
@@ -53,7 +53,7 @@ func (g *guard) Read(p []byte) (int, error) {
 		case bad != nil:
 			return 0, bad
 		default:
-			g.held.await()
+			g.held.awaitRoom()
 		}
 	}
 	n, err := g.ReadWriteCloser.Read(p)
@@ -79,7 +79,7 @@ func (g *guard) Write(p []byte) (int, error) {
 			g.held.starts(id)
 		}
 		if kind < muxPing && flags&muxRST != 0 {
-			g.held.refused(id)
+			g.held.noteRefused(id)
 		}
 	}
 	return g.ReadWriteCloser.Write(p)
@@ -129,7 +129,7 @@ func (g *guard) header() error {
 	}
 	if kind == muxData {
 		g.skip = length
-		g.held.frame(id, length)
+		g.held.takeFrame(id, length)
 	}
 	if kind < muxPing && flags&(muxFIN|muxRST) != 0 {
 		g.held.finished(id)

@@ -37,8 +37,8 @@ const (
 	smallBuffer = 4 << 10
 )
 
-// held is what the streams of one session have in the multiplexer's buffers.
-type held struct {
+// sessionMemory is what the streams of one session have in the multiplexer's buffers.
+type sessionMemory struct {
 	memory   *Memory
 	patience time.Duration
 	ended    <-chan struct{} // closed when the session is over
@@ -66,13 +66,13 @@ type holding struct {
 	giveUp       func() // nil: it can't be given up, or has been
 }
 
-func newHeld(m *Memory, ended <-chan struct{}) *held {
-	return &held{memory: m, patience: heldPatience, ended: ended, eased: make(chan struct{}), streams: map[uint32]*holding{}}
+func newHeld(m *Memory, ended <-chan struct{}) *sessionMemory {
+	return &sessionMemory{memory: m, patience: heldPatience, ended: ended, eased: make(chan struct{}), streams: map[uint32]*holding{}}
 }
 
 // begins notes that the guest opens a stream. One that is refused before it is accepted is never
 // closed here, which an honest guest can't bring about; the error is for one that does it on purpose.
-func (h *held) begins(id uint32) error {
+func (h *sessionMemory) begins(id uint32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.streams) >= 2*MaxStreams {
@@ -86,7 +86,7 @@ func (h *held) begins(id uint32) error {
 }
 
 // starts notes that the host opens a stream, before the guest hears of it.
-func (h *held) starts(id uint32) {
+func (h *sessionMemory) starts(id uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.streams[id] == nil {
@@ -94,8 +94,8 @@ func (h *held) starts(id uint32) {
 	}
 }
 
-// refused notes that the multiplexer has refused a stream, of which it keeps nothing.
-func (h *held) refused(id uint32) {
+// noteRefused notes that the multiplexer has refused a stream, of which it keeps nothing.
+func (h *sessionMemory) noteRefused(id uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if one := h.streams[id]; one != nil {
@@ -105,7 +105,7 @@ func (h *held) refused(id uint32) {
 }
 
 // opened notes the stream that has begun or started, once the host has it.
-func (h *held) opened(raw *yamux.Stream) {
+func (h *sessionMemory) opened(raw *yamux.Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if one := h.streams[raw.StreamID()]; one != nil && one.raw == nil {
@@ -113,8 +113,8 @@ func (h *held) opened(raw *yamux.Stream) {
 	}
 }
 
-// of is a stream's part; nil if it is forgotten, though its id be another's by now. Needs mu.
-func (h *held) of(raw *yamux.Stream) *holding {
+// holdingOf is a stream's part; nil if it is forgotten, though its id be another's by now. Needs mu.
+func (h *sessionMemory) holdingOf(raw *yamux.Stream) *holding {
 	if one := h.streams[raw.StreamID()]; one != nil && one.raw == raw {
 		return one
 	}
@@ -122,60 +122,60 @@ func (h *held) of(raw *yamux.Stream) *holding {
 }
 
 // onGiveUp has f called, once, if the stream is to be given up for what it holds.
-func (h *held) onGiveUp(raw *yamux.Stream, f func()) {
+func (h *sessionMemory) onGiveUp(raw *yamux.Stream, f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if one := h.of(raw); one != nil {
+	if one := h.holdingOf(raw); one != nil {
 		one.giveUp = f
 	}
 }
 
-// frame takes a data frame's length, before the data comes. Of a stream that is not open the
+// takeFrame takes a data frame's length, before the data comes. Of a stream that is not open the
 // multiplexer keeps nothing.
-func (h *held) frame(id, length uint32) {
+func (h *sessionMemory) takeFrame(id, length uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if one := h.streams[id]; one != nil && length > 0 {
 		one.arrived++
-		h.charge(one, func() { one.buffer.add(int64(length)) })
+		h.charge(one, func() { one.buffer.addBytes(int64(length)) })
 	}
 }
 
 // finished notes that the guest has closed a stream.
-func (h *held) finished(id uint32) {
+func (h *sessionMemory) finished(id uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if one := h.streams[id]; one != nil {
 		one.theirs = true
-		h.drop(id, one)
+		h.dropStream(id, one)
 	}
 }
 
 // closed notes that the host has.
-func (h *held) closed(raw *yamux.Stream) {
+func (h *sessionMemory) closed(raw *yamux.Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if one := h.of(raw); one != nil {
+	if one := h.holdingOf(raw); one != nil {
 		one.ours = true
-		h.drop(raw.StreamID(), one)
+		h.dropStream(raw.StreamID(), one)
 	}
 }
 
-// taken notes that n bytes were read, or with last that nothing more can be. A buffer that is empty
+// noteRead notes that n bytes were read, or with last that nothing more can be. A buffer that is empty
 // is given back if it is worth it.
-func (h *held) taken(raw *yamux.Stream, n int, last bool) {
+func (h *sessionMemory) noteRead(raw *yamux.Stream, n int, last bool) {
 	h.mu.Lock()
-	one := h.of(raw)
+	one := h.holdingOf(raw)
 	if one == nil {
 		h.mu.Unlock()
 		return
 	}
-	one.buffer.take(int64(n))
+	one.buffer.takeBytes(int64(n))
 	if last {
 		h.charge(one, func() { one.buffer = growth{} })
-		h.drop(raw.StreamID(), one)
+		h.dropStream(raw.StreamID(), one)
 	}
-	giveBack := one.buffer.unread == 0 && one.buffer.size > 0 && (one.buffer.size <= smallBuffer || h.total > h.memory.limit()/4)
+	giveBack := one.buffer.unread == 0 && one.buffer.size > 0 && (one.buffer.size <= smallBuffer || h.total > h.memory.sessionLimit()/4)
 	arrived := one.arrived
 	h.mu.Unlock()
 	if giveBack {
@@ -185,7 +185,7 @@ func (h *held) taken(raw *yamux.Stream, n int, last bool) {
 
 // giveBack lets an empty buffer go. One into which something has come meanwhile stays, or is counted
 // until it is empty the next time.
-func (h *held) giveBack(raw *yamux.Stream, one *holding, arrived uint64) {
+func (h *sessionMemory) giveBack(raw *yamux.Stream, one *holding, arrived uint64) {
 	raw.Shrink()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -195,7 +195,7 @@ func (h *held) giveBack(raw *yamux.Stream, one *holding, arrived uint64) {
 }
 
 // charge changes a stream's buffer, and what follows from it. Needs mu.
-func (h *held) charge(one *holding, change func()) {
+func (h *sessionMemory) charge(one *holding, change func()) {
 	before := one.buffer.size
 	change()
 	h.total += one.buffer.size - before
@@ -203,74 +203,74 @@ func (h *held) charge(one *holding, change func()) {
 	if heavy := h.total > sureHeld && !h.over; heavy != h.heavy {
 		h.heavy = heavy
 		if heavy {
-			h.memory.join(h)
+			h.memory.joinSession(h)
 		} else {
-			h.memory.leave(h)
+			h.memory.leaveSession(h)
 		}
 	}
-	if h.total <= h.memory.limit() {
+	if h.total <= h.memory.sessionLimit() {
 		h.spent = false
 		close(h.eased)
 		h.eased = make(chan struct{})
 	}
 }
 
-// drop forgets a stream that is over. Needs mu.
-func (h *held) drop(id uint32, one *holding) {
+// dropStream forgets a stream that is over. Needs mu.
+func (h *sessionMemory) dropStream(id uint32, one *holding) {
 	if one.ours && one.theirs && one.buffer.unread == 0 {
 		h.charge(one, func() { one.buffer = growth{} })
 		delete(h.streams, id)
 	}
 }
 
-// end is called when the session has ended: it no longer counts among those that share the memory.
-func (h *held) end() {
+// endSession is called when the session has ended: it no longer counts among those that share the memory.
+func (h *sessionMemory) endSession() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.over = true
 	if h.heavy {
 		h.heavy = false
-		h.memory.leave(h)
+		h.memory.leaveSession(h)
 	}
 }
 
-// full tells whether nothing more should be read now, and what tells that it may be.
-func (h *held) full() (eased <-chan struct{}, full bool) {
+// isFull tells whether nothing more should be read now, and what tells that it may be.
+func (h *sessionMemory) isFull() (eased <-chan struct{}, full bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.eased, h.total > h.memory.limit() && !h.spent && !h.over
+	return h.eased, h.total > h.memory.sessionLimit() && !h.spent && !h.over
 }
 
-// await returns when there is room for more, or nothing that could be given up for it. It is called
+// awaitRoom returns when there is room for more, or nothing that could be given up for it. It is called
 // between two frames, when the multiplexer holds none of its locks.
-func (h *held) await() {
-	if _, full := h.full(); !full {
+func (h *sessionMemory) awaitRoom() {
+	if _, full := h.isFull(); !full {
 		return
 	}
-	h.trim()
-	h.ease()
+	h.trimBuffers()
+	h.easeOnce()
 }
 
-// shed is await for a session whose part has become smaller, and of which nothing more may come.
-func (h *held) shed() {
+// shedExcess is await for a session whose part has become smaller, and of which nothing more may come.
+func (h *sessionMemory) shedExcess() {
 	for h.shedding.CompareAndSwap(false, true) {
-		h.ease()
+		h.easeOnce()
 		h.shedding.Store(false)
-		if _, full := h.full(); !full { // nobody has made its part still smaller meanwhile
+		if _, full := h.isFull(); !full { // nobody has made its part still smaller meanwhile
 			break
 		}
 	}
-	if h.judge() != nil {
+	if h.judgeSession() != nil {
 		h.cut()
 	}
 }
 
-// ease is await by itself.
-func (h *held) ease() {
+// easeOnce is await by itself.
+func (h *sessionMemory) easeOnce() {
 	late := time.NewTimer(h.patience)
 	defer late.Stop()
 	for {
-		eased, full := h.full()
+		eased, full := h.isFull()
 		if !full {
 			return
 		}
@@ -285,8 +285,8 @@ func (h *held) ease() {
 	}
 }
 
-// trim gives all empty buffers back.
-func (h *held) trim() {
+// trimBuffers gives all empty buffers back.
+func (h *sessionMemory) trimBuffers() {
 	type empty struct {
 		one     *holding
 		arrived uint64
@@ -306,10 +306,10 @@ func (h *held) trim() {
 
 // giveUp gives streams up, those that hold the most first, until half of the limit is left. It does
 // nothing if there is room by now, or those that it gave up last have not had their time to be emptied.
-func (h *held) giveUp() {
+func (h *sessionMemory) giveUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.total <= h.memory.limit() || time.Since(h.gaveUp) < h.patience {
+	if h.total <= h.memory.sessionLimit() || time.Since(h.gaveUp) < h.patience {
 		return
 	}
 	h.gaveUp = time.Now()
@@ -322,7 +322,7 @@ func (h *held) giveUp() {
 	slices.SortFunc(some, func(a, b *holding) int { return cmp.Compare(b.buffer.size, a.buffer.size) })
 	left := h.total
 	for _, one := range some {
-		if left <= h.memory.limit()/2 {
+		if left <= h.memory.sessionLimit()/2 {
 			break
 		}
 		left -= one.buffer.size
@@ -334,11 +334,11 @@ func (h *held) giveUp() {
 	h.before = h.total
 }
 
-// judge tells whether the session is to be ended for what it holds.
-func (h *held) judge() error {
+// judgeSession tells whether the session is to be ended for what it holds.
+func (h *sessionMemory) judgeSession() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.spent || h.total <= h.memory.limit()+h.memory.past() {
+	if !h.spent || h.total <= h.memory.sessionLimit()+h.memory.pastLimit() {
 		return nil
 	}
 	for _, one := range h.streams {

@@ -33,10 +33,10 @@ func TestGrowthFollowsABuffer(t *testing.T) {
 				if _, err := b.ReadFrom(from); err != nil {
 					t.Fatal(err)
 				}
-				g.add(int64(n))
+				g.addBytes(int64(n))
 			} else if b != nil {
 				read, _ := b.Read(make([]byte, random.IntN(1<<16)))
-				g.take(int64(read))
+				g.takeBytes(int64(read))
 			}
 			if b == nil {
 				continue
@@ -61,7 +61,7 @@ func crowd(t *testing.T) (host, guest *Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host.current().held.patience = 10 * time.Millisecond
+	host.currentLife().held.patience = 10 * time.Millisecond
 	guest, err = NewGuestSession(far)
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestStreamsThatHoldTooMuch(t *testing.T) {
 			}
 			answered(t, host, guest)
 			if c.givesUp {
-				for held := host.current().held; ; {
-					if eased, full := held.full(); full {
+				for held := host.currentLife().held; ; {
+					if eased, full := held.isFull(); full {
 						<-eased
 						continue
 					}
@@ -152,7 +152,7 @@ func TestAGuestThatReadsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := host.current().held
+		held := host.currentLife().held
 		held.patience = 10 * time.Millisecond
 		var group sync.WaitGroup
 		taken := make(chan struct{})
@@ -184,7 +184,7 @@ func TestAGuestThatReadsNothing(t *testing.T) {
 			frame(i, muxData, 0, HostWindow)
 			most = max(most, held.size())
 		}
-		if ended := host.current().mux.IsClosed(); ended == reads {
+		if ended := host.currentLife().mux.IsClosed(); ended == reads {
 			t.Errorf("reads %t: the session has ended: %t", reads, ended)
 		}
 		if most > mostHeld+pastHeld+1<<20 {
@@ -196,7 +196,7 @@ func TestAGuestThatReadsNothing(t *testing.T) {
 }
 
 // size is what is held, in bytes.
-func (h *held) size() int64 {
+func (h *sessionMemory) size() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.total

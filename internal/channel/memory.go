@@ -14,39 +14,39 @@ type Memory struct {
 	copies atomic.Int64 // with large buffers
 
 	mu      sync.Mutex // guards sharing; taken after a session's
-	sharing map[*held]struct{}
+	sharing map[*sessionMemory]struct{}
 }
 
-// limit of each session now, in bytes.
-func (m *Memory) limit() int64 {
+// sessionLimit of each session now, in bytes.
+func (m *Memory) sessionLimit() int64 {
 	return max(sureHeld, min(mostHeld, allHeld/max(1, m.heavy.Load())))
 }
 
-// past is what each session may hold now past its limit, in bytes.
-func (m *Memory) past() int64 {
+// pastLimit is what each session may hold now past its limit, in bytes.
+func (m *Memory) pastLimit() int64 {
 	return max(sureHeld, min(pastHeld, allPast/max(1, m.heavy.Load())))
 }
 
-// join counts a session among those that share the memory. Those that hold more than their part is now
+// joinSession counts a session among those that share the memory. Those that hold more than their part is now
 // are to give some up, also if nothing comes on them any more.
-func (m *Memory) join(h *held) {
+func (m *Memory) joinSession(h *sessionMemory) {
 	m.heavy.Add(1)
-	limit := m.limit()
+	limit := m.sessionLimit()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for one := range m.sharing {
 		if one.holds.Load() > limit && !one.shedding.Load() {
-			errand.Go(one.shed)
+			errand.Go(one.shedExcess)
 		}
 	}
 	if m.sharing == nil {
-		m.sharing = map[*held]struct{}{}
+		m.sharing = map[*sessionMemory]struct{}{}
 	}
 	m.sharing[h] = struct{}{}
 }
 
-// leave is the reverse of join.
-func (m *Memory) leave(h *held) {
+// leaveSession is the reverse of join.
+func (m *Memory) leaveSession(h *sessionMemory) {
 	m.heavy.Add(-1)
 	m.mu.Lock()
 	defer m.mu.Unlock()

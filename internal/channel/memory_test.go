@@ -64,13 +64,13 @@ func TestAnAnswerBeforeTheStreamIsKnown(t *testing.T) {
 	heard := make(chan struct{})
 	go func() {
 		defer close(opened)
-		now := host.current()
+		now := host.currentLife()
 		raw, err := now.mux.OpenStream()
 		if err != nil {
 			return
 		}
 		<-heard
-		opened <- now.conn(raw)
+		opened <- now.wrapStream(raw)
 	}()
 	if _, err := io.ReadFull(far, make([]byte, muxHeaderSize)); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAnAnswerBeforeTheStreamIsKnown(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, far) }()
 	send(1, muxData, 2|muxFIN, 1_000) // 2: acknowledges
 	send(0, muxGoAway, 0, 0)          // the one before has been taken in then
-	held := host.current().held
+	held := host.currentLife().held
 	if held.size() < 1_000 {
 		t.Errorf("%d bytes are counted", held.size())
 	}
@@ -111,7 +111,7 @@ func TestASilentSessionMakesRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		host.current().held.patience = 10 * time.Millisecond
+		host.currentLife().held.patience = 10 * time.Millisecond
 		guest, err = NewGuestSession(far)
 		if err != nil {
 			t.Fatal(err)
@@ -132,16 +132,16 @@ func TestASilentSessionMakesRoom(t *testing.T) {
 	second, other := session()
 	fill(t, second, other, 12, func(*Conn) {})
 	memory.heavy.Add(18) // its part is more than it holds, and less than twice that
-	first.current().held.giveUp()
-	if first.current().held.shedding.Load() || lost.Load() > 0 {
+	first.currentLife().held.giveUp()
+	if first.currentLife().held.shedding.Load() || lost.Load() > 0 {
 		t.Fatalf("%d streams of a session with room were given up", lost.Load())
 	}
 	memory.heavy.Add(allHeld)
 	third, more := session()
 	fill(t, third, more, 12, func(*Conn) {})
 	<-lose
-	for held := first.current().held; ; {
-		if eased, full := held.full(); full {
+	for held := first.currentLife().held; ; {
+		if eased, full := held.isFull(); full {
 			<-eased
 			continue
 		}
@@ -155,7 +155,7 @@ func TestAllSessionsTogether(t *testing.T) {
 	for sessions := int64(1); sessions <= 32; sessions++ {
 		m := new(Memory)
 		m.heavy.Store(sessions)
-		if all := sessions * (m.limit() + m.past()); all > allHeld+allPast {
+		if all := sessions * (m.sessionLimit() + m.pastLimit()); all > allHeld+allPast {
 			t.Errorf("%d sessions may hold %d MiB", sessions, all>>20)
 		}
 	}

@@ -56,9 +56,9 @@ func (w *Wire) Renew(ctx context.Context, conn net.Conn) error {
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	rest, err := greet(ctx, end)
+	rest, err := sendMarker(ctx, end)
 	if err == nil {
-		err = w.plug(end, rest)
+		err = w.plugConn(end, rest)
 	}
 	if err != nil {
 		return errors.Join(err, conn.Close())
@@ -66,8 +66,8 @@ func (w *Wire) Renew(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// greet sends a marker and reads to its echo. It returns what was read beyond.
-func greet(ctx context.Context, conn net.Conn) ([]byte, error) {
+// sendMarker sends a marker and reads to its echo. It returns what was read beyond.
+func sendMarker(ctx context.Context, conn net.Conn) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
 	lifted := make(chan struct{})
@@ -133,8 +133,8 @@ func (b *branch) Read(p []byte) (int, error) {
 	if b.over.Load() {
 		return 0, ErrReset
 	}
-	n, err := b.take(p)
-	frames := b.framing.pass(p[:n])
+	n, err := b.takeBytes(p)
+	frames := b.framing.passFrames(p[:n])
 	if frames == n {
 		return n, err
 	}
@@ -152,7 +152,7 @@ func (b *branch) Read(p []byte) (int, error) {
 	return 0, ErrReset
 }
 
-func (t *trunk) take(p []byte) (int, error) {
+func (t *trunk) takeBytes(p []byte) (int, error) {
 	if len(t.held) == 0 {
 		return t.conn.Read(p)
 	}
@@ -165,7 +165,7 @@ func (t *trunk) take(p []byte) (int, error) {
 func (t *trunk) marker() ([]byte, error) {
 	marker := make([]byte, markerSize)
 	for have := 0; have < markerSize; {
-		n, err := t.take(marker[have:])
+		n, err := t.takeBytes(marker[have:])
 		have += n
 		if compared := min(have, len(markerMagic)); string(marker[:compared]) != markerMagic[:compared] {
 			return nil, errNotFrames
@@ -187,9 +187,9 @@ func (b *branch) Write(p []byte) (int, error) {
 	return b.conn.Write(p)
 }
 
-// answer takes the trunk away from the session and writes the marker back. A
+// answerMarker takes the trunk away from the session and writes the marker back. A
 // write that is under way comes to its end first: the host reads it all.
-func (b *branch) answer(marker []byte) error {
+func (b *branch) answerMarker(marker []byte) error {
 	b.over.Store(true)
 	b.sending.Lock()
 	defer b.sending.Unlock()

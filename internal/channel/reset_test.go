@@ -57,7 +57,7 @@ func checkMarker(t *testing.T, from io.Reader, frames, after []byte) {
 	t.Helper()
 	b := &branch{trunk: &trunk{conn: &scripted{Reader: from}}}
 	var read []byte
-	b.renew = func(m []byte) error { read = m; return b.answer(m) }
+	b.renew = func(m []byte) error { read = m; return b.answerMarker(m) }
 	got, err := io.ReadAll(b)
 	if !errors.Is(err, ErrReset) || !bytes.Equal(got, frames) || !bytes.Equal(read, marker('n')) {
 		t.Fatalf("%d of %d bytes of frames, marker %q, %v", len(got), len(frames), read, err)
@@ -348,7 +348,7 @@ func TestQuietBetweenFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	w.follow()
+	w.followFrames()
 	var all, reading sync.WaitGroup
 	var seen framing
 	var mu sync.Mutex // guards seen
@@ -357,7 +357,7 @@ func TestQuietBetweenFrames(t *testing.T) {
 		for {
 			n, err := guest.Read(buf)
 			mu.Lock()
-			if got := seen.pass(buf[:n]); got != n {
+			if got := seen.passFrames(buf[:n]); got != n {
 				t.Errorf("byte %d is no frame's", got)
 			}
 			mu.Unlock()
@@ -389,7 +389,7 @@ func TestQuietBetweenFrames(t *testing.T) {
 		}
 		for { // what was read from the socket is followed a moment later
 			mu.Lock()
-			left := seen.left()
+			left := seen.leftOfFrame()
 			mu.Unlock()
 			if left == 0 {
 				break
@@ -414,7 +414,7 @@ func TestQuiesceWithinAFrameThatNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	w.follow()
+	w.followFrames()
 	sent := frame(muxData, 0, 1, string(make([]byte, 8<<20)))
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -449,16 +449,16 @@ func FuzzFraming(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 1}, 12)
 	f.Fuzz(func(t *testing.T, wire []byte, cut int) {
 		var whole, parts framing
-		want := whole.pass(wire)
+		want := whole.passFrames(wire)
 		cut = max(0, min(cut, len(wire)))
-		got := parts.pass(wire[:cut])
+		got := parts.passFrames(wire[:cut])
 		if got == cut {
-			got += parts.pass(wire[cut:])
+			got += parts.passFrames(wire[cut:])
 		}
 		if got != want || parts != whole {
 			t.Errorf("whole: %d, %+v; in two parts: %d, %+v", want, whole, got, parts)
 		}
-		if want < len(wire) && (whole.left() != 0 || wire[want] == muxVersion) {
+		if want < len(wire) && (whole.leftOfFrame() != 0 || wire[want] == muxVersion) {
 			t.Errorf("it stopped at %d within a frame, or at one", want)
 		}
 	})
@@ -471,10 +471,10 @@ func FuzzGuestsInput(f *testing.F) {
 	f.Add(marker('y'), 1)
 	f.Fuzz(func(t *testing.T, wire []byte, size int) {
 		var follow framing
-		frames := wire[:follow.pass(wire)]
+		frames := wire[:follow.passFrames(wire)]
 		b := &branch{trunk: &trunk{conn: &scripted{Reader: bytes.NewReader(wire)}}}
 		renewed := false
-		b.renew = func(m []byte) error { renewed = true; return b.answer(m) }
+		b.renew = func(m []byte) error { renewed = true; return b.answerMarker(m) }
 		var got []byte
 		var err error
 		for buf := make([]byte, 1+size&0xff); err == nil; {

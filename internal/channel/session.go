@@ -48,11 +48,11 @@ type Session struct {
 type life struct {
 	mux    *yamux.Session
 	waits  *waits
-	places chan struct{} // of streams that are being opened
-	held   *held         // nil at the guest's end
+	places chan struct{}  // of streams that are being opened
+	held   *sessionMemory // nil at the guest's end
 }
 
-func newLife(mux *yamux.Session, w *waits, h *held) *life {
+func newLife(mux *yamux.Session, w *waits, h *sessionMemory) *life {
 	return &life{mux, w, make(chan struct{}, opening), h}
 }
 
@@ -66,7 +66,7 @@ func NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 // NewHostSession is the function of that name, for one of several sessions that share m.
 func (m *Memory) NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 	if wire, ok := conn.(*Wire); ok {
-		wire.follow()
+		wire.followFrames()
 	}
 	w := newWaits()
 	h := newHeld(m, w.ended)
@@ -87,14 +87,14 @@ func NewGuestSession(conn io.ReadWriteCloser) (*Session, error) {
 	s := &Session{trunk: &trunk{conn: conn}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s, s.begin()
+	return s, s.beginLife()
 }
 
-// begin starts a life of a guest's session. Needs mu.
-func (s *Session) begin() error {
+// beginLife starts a life of a guest's session. Needs mu.
+func (s *Session) beginLife() error {
 	w := newWaits()
 	b := &branch{trunk: s.trunk}
-	b.renew = func(marker []byte) error { return s.renew(b, w, marker) }
+	b.renew = func(marker []byte) error { return s.renewLife(b, w, marker) }
 	mux, err := yamux.Server(&ending{b, w}, muxConfig(GuestWindow))
 	if err != nil {
 		return fmt.Errorf("start the guest's end of a channel: %w", err)
@@ -103,32 +103,32 @@ func (s *Session) begin() error {
 	return nil
 }
 
-// renew ends the life that has b, and begins the next.
-func (s *Session) renew(b *branch, w *waits, marker []byte) error {
+// renewLife ends the life that has b, and begins the next.
+func (s *Session) renewLife(b *branch, w *waits, marker []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.reset()
-	if err := b.answer(marker); err != nil {
+	w.resetStreams()
+	if err := b.answerMarker(marker); err != nil {
 		return err
 	}
-	return s.begin()
+	return s.beginLife()
 }
 
-func (s *Session) current() *life {
+func (s *Session) currentLife() *life {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-func (l *life) conn(raw *yamux.Stream) *Conn {
+func (l *life) wrapStream(raw *yamux.Stream) *Conn {
 	if l.held != nil {
 		l.held.opened(raw)
 	}
-	return NewConn(&stream{Stream: raw, waits: l.waits, held: l.held})
+	return NewConn(&muxStream{Stream: raw, waits: l.waits, held: l.held})
 }
 
-// open returns ErrReset if the life is over because another has begun.
-func (l *life) open() (*yamux.Stream, error) {
+// openStream returns ErrReset if the life is over because another has begun.
+func (l *life) openStream() (*yamux.Stream, error) {
 	raw, err := l.mux.OpenStream()
 	if err != nil && l.waits.wasReset() {
 		err = ErrReset
@@ -173,7 +173,7 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		stream *yamux.Stream
 		err    error
 	}
-	now := s.current()
+	now := s.currentLife()
 	select {
 	case now.places <- struct{}{}:
 	case <-now.waits.ended:
@@ -189,14 +189,14 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		defer func() { <-now.places }()
 		var o opened
 		o.err = errand.Try(func() (err error) {
-			o.stream, err = now.open()
+			o.stream, err = now.openStream()
 			return err
 		})
 		select {
 		case done <- o:
 		case <-ctx.Done():
 			if o.err == nil {
-				_ = now.conn(o.stream).Close() // nobody waits for it any more
+				_ = now.wrapStream(o.stream).Close() // nobody waits for it any more
 			}
 		}
 	})
@@ -205,7 +205,7 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		if o.err != nil {
 			return nil, o.err
 		}
-		return now.conn(o.stream), nil
+		return now.wrapStream(o.stream), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -214,13 +214,13 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 // Accept waits for the peer to open a stream. After the session ended it
 // returns an error.
 func (s *Session) Accept() (*Conn, error) {
-	now := s.current()
+	now := s.currentLife()
 	for {
 		stream, err := now.mux.AcceptStream()
 		if err == nil {
-			return now.conn(stream), nil
+			return now.wrapStream(stream), nil
 		}
-		next := s.current()
+		next := s.currentLife()
 		if next == now {
 			return nil, err
 		}
@@ -230,10 +230,10 @@ func (s *Session) Accept() (*Conn, error) {
 
 // Done is closed when the session has ended: closed here, by the peer, or for
 // a violation. At the guest's end a reset ends it, too.
-func (s *Session) Done() <-chan struct{} { return s.current().mux.CloseChan() }
+func (s *Session) Done() <-chan struct{} { return s.currentLife().mux.CloseChan() }
 
 // Streams is the number of streams that are not closed by both ends.
-func (s *Session) Streams() int { return s.current().mux.NumStreams() }
+func (s *Session) Streams() int { return s.currentLife().mux.NumStreams() }
 
 // Close ends the session and all its streams. What has already arrived on a
 // stream can still be read.
@@ -241,8 +241,8 @@ func (s *Session) Close() error {
 	if s.trunk != nil {
 		_ = s.trunk.conn.Close() // whoever is starting it anew lets go
 	}
-	now := s.current()
-	now.waits.end()
+	now := s.currentLife()
+	now.waits.endStreams()
 	return now.mux.Close()
 }
 

@@ -33,7 +33,7 @@ func (m *Memory) enlarge() (free func(), ok bool) {
 // memoryOf is that of whichever is a host's stream; nil: neither is.
 func memoryOf(ends ...*Conn) *Memory {
 	for _, c := range ends {
-		if s, ok := c.raw.(*stream); ok && s.held != nil {
+		if s, ok := c.raw.(*muxStream); ok && s.held != nil {
 			return s.held.memory
 		}
 	}

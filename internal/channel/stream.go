@@ -10,30 +10,30 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// stream is a stream of a session. When the session ends, the multiplexer lets
+// muxStream is a stream of a session. When the session ends, the multiplexer lets
 // everybody who waits in one of its reads or writes run in circles until it
 // gets round to closing their stream, and with some hundred of them on few
 // processors it does not get round to it for minutes: one guest with many
 // streams would take the host's processors at its death. So a stream that is
 // being read or written is known to its session, which gives it a passed
 // deadline as it ends: that ends the circles.
-type stream struct {
+type muxStream struct {
 	*yamux.Stream
 	waits *waits
-	held  *held // nil at the guest's end
+	held  *sessionMemory // nil at the guest's end
 }
 
-var _ net.Conn = (*stream)(nil)
+var _ net.Conn = (*muxStream)(nil)
 
 // Read returns io.EOF when the peer has closed, or the session has ended and
 // all that had arrived is read; after a reset it is ErrReset.
-func (s *stream) Read(p []byte) (int, error) {
-	s.waits.enter(s)
+func (s *muxStream) Read(p []byte) (int, error) {
+	s.waits.enterStream(s)
 	n, err := s.Stream.Read(p)
 	if s.held != nil {
-		s.held.taken(s.Stream, n, err != nil && !IsTimeout(err))
+		s.held.noteRead(s.Stream, n, err != nil && !IsTimeout(err))
 	}
-	over := s.waits.leave(s)
+	over := s.waits.leaveStream(s)
 	switch {
 	case over && err != nil && s.waits.wasReset():
 		err = ErrReset
@@ -44,10 +44,10 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 // Write waits for the peer's window.
-func (s *stream) Write(p []byte) (int, error) {
-	s.waits.enter(s)
+func (s *muxStream) Write(p []byte) (int, error) {
+	s.waits.enterStream(s)
 	n, err := s.Stream.Write(p)
-	over := s.waits.leave(s)
+	over := s.waits.leaveStream(s)
 	switch {
 	case over && err != nil && s.waits.wasReset():
 		err = ErrReset
@@ -58,7 +58,7 @@ func (s *stream) Write(p []byte) (int, error) {
 }
 
 // Close tells the peer that nothing more comes; reading goes on.
-func (s *stream) Close() error {
+func (s *muxStream) Close() error {
 	err := s.Stream.Close()
 	if s.held != nil {
 		s.held.closed(s.Stream)
@@ -67,34 +67,34 @@ func (s *stream) Close() error {
 }
 
 // SetDeadline is SetReadDeadline and SetWriteDeadline.
-func (s *stream) SetDeadline(t time.Time) error {
+func (s *muxStream) SetDeadline(t time.Time) error {
 	return s.waits.unlessOver(func() error { return s.Stream.SetDeadline(t) })
 }
 
 // SetReadDeadline also wakes a Read that waits.
-func (s *stream) SetReadDeadline(t time.Time) error {
+func (s *muxStream) SetReadDeadline(t time.Time) error {
 	return s.waits.unlessOver(func() error { return s.Stream.SetReadDeadline(t) })
 }
 
 // SetWriteDeadline also wakes a Write that waits.
-func (s *stream) SetWriteDeadline(t time.Time) error {
+func (s *muxStream) SetWriteDeadline(t time.Time) error {
 	return s.waits.unlessOver(func() error { return s.Stream.SetWriteDeadline(t) })
 }
 
 // waits are the reads and writes that go on in a session.
 type waits struct {
-	ended chan struct{} // closed when over is set
-	held  *held         // is told too; nil at the guest's end
+	ended chan struct{}  // closed when over is set
+	held  *sessionMemory // is told too; nil at the guest's end
 
 	mu       sync.Mutex // guards what follows, and the deadlines of streams
 	over     bool
 	replaced bool // over because another session has begun
-	busy     map[*stream]int
+	busy     map[*muxStream]int
 }
 
-func newWaits() *waits { return &waits{ended: make(chan struct{}), busy: map[*stream]int{}} }
+func newWaits() *waits { return &waits{ended: make(chan struct{}), busy: map[*muxStream]int{}} }
 
-func (w *waits) enter(s *stream) {
+func (w *waits) enterStream(s *muxStream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.busy[s]++
@@ -103,8 +103,8 @@ func (w *waits) enter(s *stream) {
 	}
 }
 
-// leave tells whether the session has ended.
-func (w *waits) leave(s *stream) bool {
+// leaveStream tells whether the session has ended.
+func (w *waits) leaveStream(s *muxStream) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.busy[s]--; w.busy[s] == 0 {
@@ -113,8 +113,8 @@ func (w *waits) leave(s *stream) bool {
 	return w.over
 }
 
-// end is called once the session is about to end, and as it ends.
-func (w *waits) end() {
+// endStreams is called once the session is about to end, and as it ends.
+func (w *waits) endStreams() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
@@ -123,19 +123,19 @@ func (w *waits) end() {
 	w.over = true
 	close(w.ended)
 	if w.held != nil {
-		w.held.end()
+		w.held.endSession()
 	}
 	for s := range w.busy {
 		w.expire(s)
 	}
 }
 
-// reset is end for a session that another takes the place of.
-func (w *waits) reset() {
+// resetStreams is end for a session that another takes the place of.
+func (w *waits) resetStreams() {
 	w.mu.Lock()
 	w.replaced = !w.over
 	w.mu.Unlock()
-	w.end()
+	w.endStreams()
 }
 
 func (w *waits) wasReset() bool {
@@ -145,7 +145,7 @@ func (w *waits) wasReset() bool {
 }
 
 // expire needs mu.
-func (w *waits) expire(s *stream) { _ = s.Stream.SetDeadline(time.Unix(1, 0)) }
+func (w *waits) expire(s *muxStream) { _ = s.Stream.SetDeadline(time.Unix(1, 0)) }
 
 func (w *waits) unlessOver(set func() error) error {
 	w.mu.Lock()
@@ -164,6 +164,6 @@ type ending struct {
 }
 
 func (w *ending) Close() error {
-	w.waits.end()
+	w.waits.endStreams()
 	return w.ReadWriteCloser.Close()
 }

@@ -71,8 +71,8 @@ func NewWire(conn net.Conn) (*Wire, error) {
 // one.
 func UnpluggedWire() *Wire { return &Wire{state: wireUnplugged, turned: make(chan struct{})} }
 
-// follow tells that what is written are a session's frames.
-func (w *Wire) follow() {
+// followFrames tells that what is written are a session's frames.
+func (w *Wire) followFrames() {
 	w.sending.Lock()
 	defer w.sending.Unlock()
 	w.framed = true
@@ -147,7 +147,7 @@ func (w *Wire) readsOn(conn hostEnd, turned <-chan struct{}) bool {
 func (w *Wire) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
-		n, turned, err := w.send(p[written:])
+		n, turned, err := w.sendNow(p[written:])
 		written += n
 		if err != nil {
 			return written, err
@@ -159,9 +159,9 @@ func (w *Wire) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// send writes what can be written now. It gives a channel to wait for if the
+// sendNow writes what can be written now. It gives a channel to wait for if the
 // wire is, or became, quiet.
-func (w *Wire) send(p []byte) (int, <-chan struct{}, error) {
+func (w *Wire) sendNow(p []byte) (int, <-chan struct{}, error) {
 	w.sending.Lock()
 	defer w.sending.Unlock()
 	w.mu.Lock()
@@ -173,7 +173,7 @@ func (w *Wire) send(p []byte) (int, <-chan struct{}, error) {
 	case wireQuiet, wireUnplugged:
 		return 0, turned, nil
 	case wireSettling:
-		p = p[:min(len(p), w.out.left())]
+		p = p[:min(len(p), w.out.leftOfFrame())]
 		if len(p) == 0 {
 			return 0, turned, nil
 		}
@@ -181,7 +181,7 @@ func (w *Wire) send(p []byte) (int, <-chan struct{}, error) {
 	}
 	n, err := conn.Write(p)
 	if w.framed {
-		w.out.pass(p[:n])
+		w.out.passFrames(p[:n])
 	}
 	if err != nil && IsTimeout(err) { // Quiesce wants it back
 		return n, nil, nil
@@ -195,7 +195,7 @@ func (w *Wire) Resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.state == wireQuiet || w.state == wireSettling {
-		w.turn(wireOpen)
+		w.turnState(wireOpen)
 	}
 }
 
@@ -220,7 +220,7 @@ func (w *Wire) Unplug() error {
 	}
 	w.rest = append(w.rest, rest...)
 	w.conn = nil
-	w.turn(wireUnplugged)
+	w.turnState(wireUnplugged)
 	return errors.Join(err, conn.Close())
 }
 
@@ -259,18 +259,18 @@ func (w *Wire) Plug(conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	return w.plug(end, nil)
+	return w.plugConn(end, nil)
 }
 
-// plug takes what was read from a connection already, too.
-func (w *Wire) plug(end hostEnd, rest []byte) error {
+// plugConn takes what was read from a connection already, too.
+func (w *Wire) plugConn(end hostEnd, rest []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.state != wireUnplugged {
 		return fault.New(fault.ErrConflict, "the channel is closed or has a connection")
 	}
 	w.conn, w.rest = end, append(w.rest, rest...)
-	w.turn(wireOpen)
+	w.turnState(wireOpen)
 	return nil
 }
 
@@ -291,15 +291,15 @@ func (w *Wire) Close() error {
 	}
 	conn := w.conn
 	w.conn = nil
-	w.turn(wireClosed)
+	w.turnState(wireClosed)
 	if conn == nil {
 		return nil
 	}
 	return conn.Close()
 }
 
-// turn needs mu.
-func (w *Wire) turn(to wireState) {
+// turnState needs mu.
+func (w *Wire) turnState(to wireState) {
 	w.state = to
 	close(w.turned)
 	w.turned = make(chan struct{})

@@ -25,10 +25,10 @@ func (w *Wire) Quiesce(ctx context.Context) error {
 	}
 	conn := w.conn
 	w.pauses++
-	w.turn(wireSettling)
+	w.turnState(wireSettling)
 	w.mu.Unlock()
 
-	err := w.settle(ctx, conn)
+	err := w.settleWire(ctx, conn)
 	if err == nil {
 		err = awaitRead(ctx, conn)
 	}
@@ -38,9 +38,9 @@ func (w *Wire) Quiesce(ctx context.Context) error {
 	return err
 }
 
-// settle makes the wire quiet as soon as the frame that is being written has
+// settleWire makes the wire quiet as soon as the frame that is being written has
 // ended.
-func (w *Wire) settle(ctx context.Context, conn hostEnd) error {
+func (w *Wire) settleWire(ctx context.Context, conn hostEnd) error {
 	w.interrupt(conn)
 	look := time.NewTicker(quietLook)
 	defer look.Stop()
@@ -70,13 +70,13 @@ func (w *Wire) settled() bool {
 		return false
 	}
 	defer w.sending.Unlock()
-	if w.out.left() > 0 {
+	if w.out.leftOfFrame() > 0 {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.state == wireSettling {
-		w.turn(wireQuiet)
+		w.turnState(wireQuiet)
 	}
 	return true
 }

@@ -141,12 +141,12 @@ func sinceBoot() time.Duration {
 func (c *Clock) Read() Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.read()
+	return c.readLocked()
 }
 
-// read is Read; mu is held.
-func (c *Clock) read() Reading {
-	wall, since := c.look()
+// readLocked is Read; mu is held.
+func (c *Clock) readLocked() Reading {
+	wall, since := c.lookAtClocks()
 	elapsed := since - c.mark.Since
 	now := c.mark.Time.Add(elapsed)
 	ahead := wall.Sub(now)
@@ -159,8 +159,8 @@ func (c *Clock) read() Reading {
 	return Reading{Now: wall, Wall: wall}
 }
 
-// look reads the wall and the progress of one moment.
-func (c *Clock) look() (wall time.Time, since time.Duration) {
+// lookAtClocks reads the wall and the progress of one moment.
+func (c *Clock) lookAtClocks() (wall time.Time, since time.Duration) {
 	since = c.progress()
 	for {
 		wall = c.wall().UTC().Round(0)
@@ -176,11 +176,11 @@ func (c *Clock) look() (wall time.Time, since time.Duration) {
 func (c *Clock) Accept() (before Reading, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before = c.read()
+	before = c.readLocked()
 	old := c.mark
-	wall, since := c.look()
+	wall, since := c.lookAtClocks()
 	c.mark.Time, c.mark.Since = wall, since
-	if err := c.keep(); err != nil {
+	if err := c.keepLocked(); err != nil {
 		c.mark = old
 		return before, err
 	}
@@ -192,10 +192,10 @@ func (c *Clock) Accept() (before Reading, err error) {
 func (c *Clock) Known(last time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.begun || !c.read().Now.Before(last.Add(-Tolerance)) {
+	if !c.begun || !c.readLocked().Now.Before(last.Add(-Tolerance)) {
 		return nil
 	}
-	_, c.mark.Since = c.look()
+	_, c.mark.Since = c.lookAtClocks()
 	c.mark.Time = last
-	return c.keep()
+	return c.keepLocked()
 }

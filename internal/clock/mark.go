@@ -43,9 +43,9 @@ func Open(file string, options Options) (*Clock, error) {
 	if kept.Boot == options.Boot {
 		c.mark = kept
 	} else {
-		c.begin(options.Boot, kept)
+		c.beginBoot(options.Boot, kept)
 	}
-	return c, c.keep()
+	return c, c.keepLocked()
 }
 
 // Check reads the file of Open, and changes nothing; nil if it is not there yet.
@@ -59,11 +59,11 @@ func From(m Mark) *Clock {
 	return &Clock{wall: time.Now, progress: sinceBoot, mark: m}
 }
 
-// begin makes the first mark of a boot. Kept is that of the one before, if any: the wall
+// beginBoot makes the first mark of a boot. Kept is that of the one before, if any: the wall
 // must not be before it, and a jump that was open then is open still unless the wall has
 // come back from it.
-func (c *Clock) begin(boot string, kept Mark) {
-	wall, since := c.look()
+func (c *Clock) beginBoot(boot string, kept Mark) {
+	wall, since := c.lookAtClocks()
 	c.begun = true
 	c.mark = Mark{Boot: boot, Since: since, Time: wall}
 	ahead := kept.Wall.Sub(kept.Time) > Tolerance && !wall.Before(kept.Wall.Add(-Tolerance))
@@ -76,7 +76,7 @@ func (c *Clock) begin(boot string, kept Mark) {
 func (c *Clock) Mark() Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.read()
+	c.readLocked()
 	return c.mark
 }
 
@@ -84,15 +84,15 @@ func (c *Clock) Mark() Mark {
 func (c *Clock) Keep() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.keep()
+	return c.keepLocked()
 }
 
-// keep is Keep; mu is held, or nobody else has the clock yet.
-func (c *Clock) keep() error {
+// keepLocked is Keep; mu is held, or nobody else has the clock yet.
+func (c *Clock) keepLocked() error {
 	if c.file == "" {
 		return nil
 	}
-	r := c.read()
+	r := c.readLocked()
 	m := c.mark
 	m.Time, m.Wall = m.Time.Add(c.progress()-m.Since), r.Wall
 	m.Since += m.Time.Sub(c.mark.Time)

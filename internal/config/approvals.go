@@ -28,7 +28,7 @@ type Approvals struct {
 	Webhooks []Webhook `yaml:"webhooks"`
 }
 
-func (a Approvals) check() error {
+func (a Approvals) checkKeys() error {
 	if err := CheckApprovalURL(a.URL); err != nil {
 		return fmt.Errorf("approvals.url%w", err)
 	}

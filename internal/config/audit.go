@@ -28,7 +28,7 @@ type Publish struct {
 // Wanted reports whether any place is named.
 func (p Publish) Wanted() bool { return p.File != "" || len(p.Command) > 0 || p.URL != "" }
 
-func (a Audit) check() error {
+func (a Audit) checkKeys() error {
 	p := a.Publish
 	if a.KeyFile != "" && !filepath.IsAbs(a.KeyFile) {
 		return fmt.Errorf(".key_file is %q; it must be an absolute path", a.KeyFile)

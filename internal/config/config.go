@@ -88,7 +88,7 @@ type Docker struct {
 	Host string `yaml:"host"`
 }
 
-func (d Docker) check() error {
+func (d Docker) checkKeys() error {
 	if socket, ok := strings.CutPrefix(d.Host, "unix://"); d.Host != "" && (!ok || !filepath.IsAbs(socket)) {
 		return fault.Invalid(".host is %q and must be the socket of a Docker daemon on this machine, such as unix:///var/run/docker.sock", d.Host)
 	}
@@ -138,9 +138,9 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-func (c Config) check(trees []hostpath.Tree) error {
+func (c Config) checkKeys(trees []hostpath.Tree) error {
 	for i, u := range c.Upstreams {
-		if err := u.check(); err != nil {
+		if err := u.checkKeys(); err != nil {
 			return fmt.Errorf("upstreams[%d]%w", i, err)
 		}
 	}
@@ -149,7 +149,7 @@ func (c Config) check(trees []hostpath.Tree) error {
 			return fmt.Errorf("namespaces[%d]%w", i, err)
 		}
 	}
-	if err := c.Docker.check(); err != nil {
+	if err := c.Docker.checkKeys(); err != nil {
 		return fmt.Errorf("docker%w", err)
 	}
 	if _, err := c.Network.Outbound(trees); err != nil {
@@ -162,19 +162,19 @@ func (c Config) check(trees []hostpath.Tree) error {
 	if _, err := c.ToolSet(secret.NewBroker(declared, time.Now), nil); err != nil {
 		return err
 	}
-	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Overcommit.check(), c.Processes.check(), checkPools(c.Pool), checkImages(c.Images)); err != nil {
+	if err := errors.Join(c.Approvals.checkKeys(), c.Freeze.checkKeys(), c.Snapshots.checkKeys(), c.Overcommit.checkKeys(), c.Processes.checkKeys(), checkPools(c.Pool), checkImages(c.Images)); err != nil {
 		return err
 	}
-	if err := c.Audit.check(); err != nil {
+	if err := c.Audit.checkKeys(); err != nil {
 		return fmt.Errorf("audit%w", err)
 	}
 	if err := c.Listen.Check(); err != nil {
 		return fmt.Errorf("listen%w", err)
 	}
-	if err := c.Telemetry.check(); err != nil {
+	if err := c.Telemetry.checkKeys(); err != nil {
 		return fmt.Errorf("telemetry%w", err)
 	}
-	if err := c.Log.check(); err != nil {
+	if err := c.Log.checkKeys(); err != nil {
 		return fmt.Errorf("log%w", err)
 	}
 	if c.GatewayUID < 0 {

@@ -24,7 +24,7 @@ type Freeze struct {
 	Reserve Bytes `yaml:"reserve"`
 }
 
-func (f Freeze) check() error {
+func (f Freeze) checkKeys() error {
 	if f.MaxCount < 0 {
 		return fmt.Errorf("freeze.max_count is %d; it must be a number above 0", f.MaxCount)
 	}

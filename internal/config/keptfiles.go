@@ -9,19 +9,19 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 )
 
-// kept are files of the state directory that only the daemon's user may read or write.
-type kept struct {
+// ownFile are files of the state directory that only the daemon's user may read or write.
+type ownFile struct {
 	what string // "the key of the log"
 	dir  string
 	name string // a pattern, see filepath.Match
 }
 
-// kept lists all of them: keys, what says who may do what, and what has people's data or
+// keptPaths lists all of them: keys, what says who may do what, and what has people's data or
 // upstreams' credentials in it.
-func (p Paths) kept() []kept {
-	file := func(what, path string) kept { return kept{what, filepath.Dir(path), filepath.Base(path)} }
-	database := func(what, path string) kept { return kept{what, filepath.Dir(path), filepath.Base(path) + "*"} }
-	return []kept{
+func (p Paths) keptPaths() []ownFile {
+	file := func(what, path string) ownFile { return ownFile{what, filepath.Dir(path), filepath.Base(path)} }
+	database := func(what, path string) ownFile { return ownFile{what, filepath.Dir(path), filepath.Base(path) + "*"} }
+	return []ownFile{
 		file("the audit log's key", p.AuditKey()),
 		file("the key of findings", p.FindingsKey()),
 		file("the key of sandboxes' access tokens", p.AccessKey()),
@@ -51,13 +51,13 @@ func (p Paths) kept() []kept {
 // write is a link, another user's, or open to others: what it says may be theirs, and what it
 // keeps may be known to them. It is for the start, before any of them is read.
 func (p Paths) CheckKept() error {
-	for _, k := range p.kept() {
+	for _, k := range p.keptPaths() {
 		dirs := []string{k.dir}
 		if filepath.Base(k.dir) == "*" {
 			dirs = subdirectories(filepath.Dir(k.dir))
 		}
 		for _, dir := range dirs {
-			if err := k.check(dir); err != nil {
+			if err := k.checkKept(dir); err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,7 @@ func (p Paths) CheckKept() error {
 	return nil
 }
 
-func (k kept) check(dir string) error {
+func (k ownFile) checkKept(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -76,8 +76,8 @@ type OAuth struct {
 	CAFile string `yaml:"ca_file"`
 }
 
-// given is how many of the places are.
-func (o Origin) given() int {
+// countGiven is how many of the places are.
+func (o Origin) countGiven() int {
 	n := 0
 	for _, is := range []bool{o.Environment != "", o.File != "", len(o.Command) > 0, o.Vault != nil, len(o.Keyring) > 0} {
 		if is {
@@ -87,12 +87,12 @@ func (o Origin) given() int {
 	return n
 }
 
-// source is the one place. words are those that there can be. Nothing is taken from where a sandbox may write;
+// openSource is the one place. words are those that there can be. Nothing is taken from where a sandbox may write;
 // writable nil: nowhere.
-func (o Origin) source(words string, writable func() []hostpath.Tree) (secret.Source, error) {
+func (o Origin) openSource(words string, writable func() []hostpath.Tree) (secret.Source, error) {
 	switch {
-	case o.given() != 1:
-		return nil, fmt.Errorf(" has %d of %s; it has one", o.given(), words)
+	case o.countGiven() != 1:
+		return nil, fmt.Errorf(" has %d of %s; it has one", o.countGiven(), words)
 	case o.Environment != "":
 		return environ.Variable(o.Environment), nil
 	case o.File != "":
@@ -103,7 +103,7 @@ func (o Origin) source(words string, writable func() []hostpath.Tree) (secret.So
 	case len(o.Keyring) > 0:
 		return keyring.Item{Attributes: o.Keyring}, nil
 	case o.Vault != nil:
-		v, err := o.Vault.source(writable)
+		v, err := o.Vault.openSource(writable)
 		if err != nil {
 			return nil, fmt.Errorf(".vault%w", err)
 		}
@@ -117,7 +117,7 @@ func (o Origin) source(words string, writable func() []hostpath.Tree) (secret.So
 	return command, nil
 }
 
-func (v Vault) source(writable func() []hostpath.Tree) (secret.Source, error) {
+func (v Vault) openSource(writable func() []hostpath.Tree) (secret.Source, error) {
 	if !filepath.IsAbs(v.TokenFile) {
 		return nil, fmt.Errorf(".token_file is %q; it is an absolute path", v.TokenFile)
 	}
@@ -134,9 +134,9 @@ func (v Vault) source(writable func() []hostpath.Tree) (secret.Source, error) {
 	return vault.New(cfg)
 }
 
-// source is the endpoint. endless lets tokens be used that do not say when they expire.
-func (o OAuth) source(endless bool, writable func() []hostpath.Tree) (secret.Source, error) {
-	own, err := o.ClientSecret.source("environment, file, command, vault and keyring", writable)
+// openSource is the endpoint. endless lets tokens be used that do not say when they expire.
+func (o OAuth) openSource(endless bool, writable func() []hostpath.Tree) (secret.Source, error) {
+	own, err := o.ClientSecret.openSource("environment, file, command, vault and keyring", writable)
 	if err != nil {
 		return nil, fmt.Errorf(".client_secret%w", err)
 	}

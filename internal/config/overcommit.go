@@ -23,7 +23,7 @@ const ownerPart = 0.75
 // OwnerPart is the part that one token may be promised.
 func (o Overcommit) OwnerPart() float64 { return cmp.Or(o.Owner, ownerPart) }
 
-func (o Overcommit) check() error {
+func (o Overcommit) checkKeys() error {
 	for key, factor := range map[string]float64{"memory": o.Memory, "cpu": o.CPU} {
 		if factor < 0 || math.IsNaN(factor) || math.IsInf(factor, 0) || factor > 1e6 {
 			return fmt.Errorf("overcommit.%s is %v; it must be a number above 0, such as 2 for twice what the host has", key, factor)

@@ -38,7 +38,7 @@ const (
 	leastProcessTasks  = 64
 )
 
-func (p Processes) check() error {
+func (p Processes) checkKeys() error {
 	for _, l := range []struct {
 		name  string
 		limit ProcessLimit
@@ -57,13 +57,13 @@ func (p Processes) check() error {
 }
 
 func (p Processes) withDefaults() Processes {
-	p.Gateway = p.Gateway.or(Bytes(quarterOfMemory()), 2048)
-	p.Keeper = p.Keeper.or(Bytes(quarterOfMemory()), 2048)
-	p.Stage = p.Stage.or(512<<20, 256)
+	p.Gateway = p.Gateway.orDefaults(Bytes(quarterOfMemory()), 2048)
+	p.Keeper = p.Keeper.orDefaults(Bytes(quarterOfMemory()), 2048)
+	p.Stage = p.Stage.orDefaults(512<<20, 256)
 	return p
 }
 
-func (l ProcessLimit) or(memory Bytes, tasks int) ProcessLimit {
+func (l ProcessLimit) orDefaults(memory Bytes, tasks int) ProcessLimit {
 	if l.Memory == 0 {
 		l.Memory = memory
 	}

@@ -25,10 +25,10 @@ func (c Config) HostFiles(p Paths) []string {
 	}
 	for _, s := range c.Secrets {
 		all = append(all, s.File)
-		all = append(all, s.Vault.files()...)
+		all = append(all, s.Vault.usedFiles()...)
 		if s.OAuth != nil {
 			all = append(all, s.OAuth.CAFile, s.OAuth.ClientSecret.File)
-			all = append(all, s.OAuth.ClientSecret.Vault.files()...)
+			all = append(all, s.OAuth.ClientSecret.Vault.usedFiles()...)
 		}
 	}
 	return slices.DeleteFunc(all, func(name string) bool { return !filepath.IsAbs(name) })
@@ -62,8 +62,8 @@ func (c Config) Believed(p Paths) []string {
 	return slices.DeleteFunc(all, func(name string) bool { return !filepath.IsAbs(name) })
 }
 
-// files are those that a vault is asked with; v may be nil.
-func (v *Vault) files() []string {
+// usedFiles are those that a vault is asked with; v may be nil.
+func (v *Vault) usedFiles() []string {
 	if v == nil {
 		return nil
 	}

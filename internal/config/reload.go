@@ -27,7 +27,7 @@ type Change struct{ Reloaded, AtStart []string }
 func (c Config) Take(now Config) (Config, Change) {
 	var changed Change
 	taken := c
-	each(reflect.ValueOf(&taken).Elem(), reflect.ValueOf(now), "", func(key string, was, is reflect.Value) {
+	eachKey(reflect.ValueOf(&taken).Elem(), reflect.ValueOf(now), "", func(key string, was, is reflect.Value) {
 		switch {
 		case reflect.DeepEqual(was.Interface(), is.Interface()):
 		case slices.Contains(Reloaded(), key):
@@ -40,14 +40,14 @@ func (c Config) Take(now Config) (Config, Change) {
 	return taken, changed
 }
 
-// each tells the keys of two configurations that the lists have, or would have: a map of keys is looked into if a
+// eachKey tells the keys of two configurations that the lists have, or would have: a map of keys is looked into if a
 // list names one below it.
-func each(was, is reflect.Value, prefix string, tell func(key string, was, is reflect.Value)) {
+func eachKey(was, is reflect.Value, prefix string, tell func(key string, was, is reflect.Value)) {
 	for f, v := range was.Fields() {
 		key := prefix + f.Tag.Get("yaml")
 		below := func(listed string) bool { return strings.HasPrefix(listed, key+".") }
 		if slices.ContainsFunc(Reloaded(), below) || slices.ContainsFunc(AtStart(), below) {
-			each(v, is.FieldByIndex(f.Index), key+".", tell)
+			eachKey(v, is.FieldByIndex(f.Index), key+".", tell)
 			continue
 		}
 		tell(key, v, is.FieldByIndex(f.Index))

@@ -16,7 +16,7 @@ import (
 func TestEachKeyIsReloadedOrWaits(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	each(reflect.ValueOf(Config{}), reflect.ValueOf(Config{}), "", func(key string, _, _ reflect.Value) { keys = append(keys, key) })
+	eachKey(reflect.ValueOf(Config{}), reflect.ValueOf(Config{}), "", func(key string, _, _ reflect.Value) { keys = append(keys, key) })
 	listed := slices.Concat(Reloaded(), AtStart())
 	slices.Sort(keys)
 	slices.Sort(listed)

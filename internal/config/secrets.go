@@ -147,7 +147,7 @@ func (s Secret) declared(writable func() []hostpath.Tree) (secret.Declared, erro
 		}
 		d.Hosts = append(d.Hosts, h)
 	}
-	form, found := placeholder.Find(s.form())
+	form, found := placeholder.Find(s.placeholderForm())
 	if !found {
 		return d, fmt.Errorf(".placeholder is %q, which is no form of one", s.Placeholder)
 	}
@@ -156,15 +156,15 @@ func (s Secret) declared(writable func() []hostpath.Tree) (secret.Declared, erro
 		d.KeyID = s.AWS.AccessKeyID
 	}
 	var err error
-	if d.How, err = s.how(); err != nil {
+	if d.How, err = s.exchangeManner(); err != nil {
 		return d, err
 	}
-	d.Source, err = s.source(writable)
+	d.Source, err = s.openSource(writable)
 	return d, err
 }
 
-// how is how the secret is put into requests.
-func (s Secret) how() (exchange.Manner, error) {
+// exchangeManner is how the secret is put into requests.
+func (s Secret) exchangeManner() (exchange.Manner, error) {
 	written := exchange.Manner{Header: s.Header, Format: s.Format, User: s.User}
 	for _, p := range s.Where {
 		written.Where = append(written.Where, exchange.Place(p))
@@ -180,24 +180,24 @@ func (s Secret) how() (exchange.Manner, error) {
 	return exchange.NewManner(written)
 }
 
-// form is the name of the placeholder's.
-func (s Secret) form() string {
+// placeholderForm is the name of the placeholder's.
+func (s Secret) placeholderForm() string {
 	if s.AWS != nil && s.Placeholder == "" {
 		return placeholder.AWS
 	}
 	return s.Placeholder
 }
 
-// source is where the secret comes from.
-func (s Secret) source(writable func() []hostpath.Tree) (secret.Source, error) {
+// openSource is where the secret comes from.
+func (s Secret) openSource(writable func() []hostpath.Tree) (secret.Source, error) {
 	origin := Origin{Environment: s.Environment, File: s.File, Command: s.Command, Vault: s.Vault, Keyring: s.Keyring}
 	if s.OAuth == nil {
-		return origin.source("environment, file, command, vault, keyring and oauth", writable)
+		return origin.openSource("environment, file, command, vault, keyring and oauth", writable)
 	}
-	if origin.given() > 0 {
-		return nil, fmt.Errorf(" has %d of environment, file, command, vault, keyring and oauth; it has one", origin.given()+1)
+	if origin.countGiven() > 0 {
+		return nil, fmt.Errorf(" has %d of environment, file, command, vault, keyring and oauth; it has one", origin.countGiven()+1)
 	}
-	source, err := s.OAuth.source(s.Keep != 0, writable)
+	source, err := s.OAuth.openSource(s.Keep != 0, writable)
 	if err != nil {
 		return nil, fmt.Errorf(".oauth%w", err)
 	}

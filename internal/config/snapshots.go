@@ -19,7 +19,7 @@ type Snapshots struct {
 	ColdAfter Duration `yaml:"cold_after"`
 }
 
-func (s Snapshots) check() error {
+func (s Snapshots) checkKeys() error {
 	if s.MaxCount < 0 {
 		return fmt.Errorf("snapshots.max_count is %d; it must be a number above 0", s.MaxCount)
 	}

@@ -94,7 +94,7 @@ func (p Paths) Load() (Config, Source, error) {
 	if err := c.keptWell(path, file.Mode); err != nil {
 		return Config{}, Source{}, err
 	}
-	if err := c.check(trees); err != nil {
+	if err := c.checkKeys(trees); err != nil {
 		return Config{}, Source{}, fault.Wrap(fault.ErrInvalid, at.placeAll(err), "the configuration file %s is wrong", path)
 	}
 	from := Source{Path: path, places: at}

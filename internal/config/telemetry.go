@@ -50,7 +50,7 @@ func (t Traces) URL() string {
 	return u.String()
 }
 
-func (t Telemetry) check() error {
+func (t Telemetry) checkKeys() error {
 	traces := t.Traces
 	if traces.Endpoint != "" {
 		u, err := url.Parse(traces.Endpoint)
@@ -77,7 +77,7 @@ type Log struct {
 	Format string `yaml:"format"` // text (the default) or json
 }
 
-func (l Log) check() error {
+func (l Log) checkKeys() error {
 	switch l.Level {
 	case "", "debug", "info", "warn", "error":
 	default:

@@ -118,13 +118,13 @@ func (c Config) ToolSet(broker *secret.Broker, writable func() []hostpath.Tree) 
 	var all []tool.Tool
 	making := &toolMaking{broker: broker, writable: writable}
 	for i, t := range c.Tools {
-		one, err := t.tool(making)
+		one, err := t.makeTool(making)
 		if err != nil {
 			return nil, fmt.Errorf("tools[%d]%w", i, err)
 		}
 		all = append(all, one)
 	}
-	set, err := tool.NewSet(all, making.secrets, making.known)
+	set, err := tool.NewSet(all, making.secrets, making.knownValues)
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
@@ -150,17 +150,17 @@ func (m *toolMaking) secrets(fetch bool) (all []string, err error) {
 	return all, nil
 }
 
-// known are the values of all secrets that runs and tools have: a run can have the service that gets one keep it,
+// knownValues are the values of all secrets that runs and tools have: a run can have the service that gets one keep it,
 // in a note for instance, and a tool that asks the same service would tell it.
-func (m *toolMaking) known(bool) (all []string, err error) {
+func (m *toolMaking) knownValues(bool) (all []string, err error) {
 	for _, v := range m.broker.Known() {
 		all = append(all, v.Reveal())
 	}
 	return all, nil
 }
 
-// tool checks an entry. Its errors go on after the entry's place.
-func (t Tool) tool(of *toolMaking) (tool.Tool, error) {
+// makeTool checks an entry. Its errors go on after the entry's place.
+func (t Tool) makeTool(of *toolMaking) (tool.Tool, error) {
 	one := tool.Tool{
 		Name: t.Name, Description: t.Description, JSON: t.Answers == "json", Record: t.RecordArguments,
 		Limits: tool.Limits{Time: time.Duration(t.Timeout), Output: int64(t.MaxOutput)},
@@ -186,8 +186,8 @@ func (t Tool) tool(of *toolMaking) (tool.Tool, error) {
 	return one, err
 }
 
-// asked is the runner of an endpoint.
-func (t Tool) asked(of *toolMaking) (tool.Runner, error) {
+// endpointRunner is the runner of an endpoint.
+func (t Tool) endpointRunner(of *toolMaking) (tool.Runner, error) {
 	if t.User != "" || t.Directory != "" || len(t.Environment) > 0 {
 		return nil, fmt.Errorf(" is an endpoint; user, directory and environment are a command's")
 	}
@@ -208,12 +208,12 @@ func (t Tool) asked(of *toolMaking) (tool.Runner, error) {
 
 func (t Tool) runner(of *toolMaking) (tool.Runner, error) {
 	if t.Endpoint != "" {
-		return t.asked(of)
+		return t.endpointRunner(of)
 	}
 	if t.Secret != "" {
 		return nil, fmt.Errorf(" is a command; secret is an endpoint's")
 	}
-	as, err := t.as()
+	as, err := t.runsAs()
 	if err != nil {
 		return nil, fmt.Errorf(".user: %w", err)
 	}
@@ -224,8 +224,8 @@ func (t Tool) runner(of *toolMaking) (tool.Runner, error) {
 	return c, nil
 }
 
-// as is whom a command runs as; nil: the daemon's own user.
-func (t Tool) as() (*command.User, error) {
+// runsAs is whom a command runs as; nil: the daemon's own user.
+func (t Tool) runsAs() (*command.User, error) {
 	if t.User == "" {
 		return nil, nil //nolint:nilnil // none is said
 	}

@@ -31,8 +31,8 @@ func speakers(which func(ecosystem.Protocol) bool) []string {
 	return names
 }
 
-// check finds what no upstream can be. Its errors go on after the entry's place.
-func (u Upstream) check() error {
+// checkKeys finds what no upstream can be. Its errors go on after the entry's place.
+func (u Upstream) checkKeys() error {
 	switch {
 	case !slices.Contains(ecosystems(), u.Ecosystem):
 		return fmt.Errorf(".ecosystem is %q; this version knows %s", u.Ecosystem, strings.Join(ecosystems(), ", "))

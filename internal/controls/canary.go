@@ -35,7 +35,7 @@ func Listen(ctx context.Context, token string) (*Canaries, error) {
 	c := &Canaries{token: []byte(token)}
 	var failed []error
 	for _, host := range hostAddresses() {
-		failed = append(failed, c.open(ctx, host))
+		failed = append(failed, c.openListeners(ctx, host))
 	}
 	if len(c.at) == 0 {
 		c.Close()
@@ -59,8 +59,8 @@ func hostAddresses() []string {
 	return all
 }
 
-// open listens for connections, and for datagrams at the same port.
-func (c *Canaries) open(ctx context.Context, host string) error {
+// openListeners listens for connections, and for datagrams at the same port.
+func (c *Canaries) openListeners(ctx context.Context, host string) error {
 	var config net.ListenConfig
 	streams, err := config.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Canaries) open(ctx context.Context, host string) error {
 		return err
 	}
 	c.opened = append(c.opened, packets)
-	errand.In(&c.group, func() { c.receive(packets, at) })
+	errand.In(&c.group, func() { c.receiveDatagrams(packets, at) })
 	return nil
 }
 
@@ -95,7 +95,7 @@ func (c *Canaries) accept(l net.Listener, at string) {
 	}
 }
 
-func (c *Canaries) receive(l net.PacketConn, at string) {
+func (c *Canaries) receiveDatagrams(l net.PacketConn, at string) {
 	words := make([]byte, 512)
 	for {
 		n, _, err := l.ReadFrom(words)

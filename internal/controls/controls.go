@@ -92,13 +92,13 @@ type Computed struct {
 // overused is how much above the limit is no inaccuracy of a short time any more.
 const overused = 1.25
 
-// over tells whether it had more than there may be.
-func (c Computed) over() bool { return c.Used > overused*c.Limit }
+// isOver tells whether it had more than there may be.
+func (c Computed) isOver() bool { return c.Used > overused*c.Limit }
 
 // Unmet is why it says nothing of the limit, "" if it does: beside others that compute it
 // may not get as much as it may have.
 func (c Computed) Unmet() string {
-	if c.Throttled > 0 || c.over() || c.Used == 0 {
+	if c.Throttled > 0 || c.isOver() || c.Used == 0 {
 		return ""
 	}
 	return fmt.Sprintf("this host is busy: the twin had %.2f processors, so it did not come to its limit of %.2f", c.Used, c.Limit)

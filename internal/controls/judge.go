@@ -13,8 +13,8 @@ import (
 // maxSays bounds what is told of one control: the words come from inside.
 const maxSays = 600
 
-// rule is how one control is judged.
-type rule struct {
+// controlRule is how one control is judged.
+type controlRule struct {
 	name    string
 	tried   string
 	attempt probe.Attempt
@@ -26,13 +26,13 @@ type rule struct {
 	held func(Evidence) string
 }
 
-// rules are all controls, in the order in which they are told.
-func rules() []rule {
-	return append(network(), append(rights(), limits()...)...)
+// controlRules are all controls, in the order in which they are told.
+func controlRules() []controlRule {
+	return append(network(), append(rights(), limitRules()...)...)
 }
 
-func network() []rule {
-	return []rule{
+func network() []controlRule {
+	return []controlRule{
 		{
 			name: "network by address", tried: "connect to addresses of this host, where it listens, and beyond it", attempt: probe.Addresses, needs: engine.ControlNoNetwork,
 			seen: func(e Evidence) string {
@@ -49,8 +49,8 @@ func network() []rule {
 	}
 }
 
-func rights() []rule {
-	return []rule{
+func rights() []controlRule {
+	return []controlRule{
 		{name: "capabilities", tried: "ask for all capabilities", attempt: probe.Capabilities},
 		{name: "no_new_privs", tried: "take no_new_privs back", attempt: probe.Privileges},
 		{name: "user", tried: "become root", attempt: probe.OtherUser, needs: engine.ControlNonRootUser},
@@ -71,8 +71,8 @@ func rights() []rule {
 	}
 }
 
-func limits() []rule {
-	return []rule{
+func limitRules() []controlRule {
+	return []controlRule{
 		{name: "process limit", tried: "make more processes than there may be", attempt: probe.ProcessLimit, needs: engine.ControlNProc},
 		{name: "disk limit", tried: "write more than there may be", attempt: probe.DiskLimit, needs: engine.ControlDiskCap},
 		{
@@ -87,7 +87,7 @@ func limits() []rule {
 		{
 			name: "CPU limit", tried: "compute on more processors than there may be", attempt: probe.CPULimit, needs: engine.ControlCPU,
 			seen: func(e Evidence) string {
-				if e.Computed == nil || !e.Computed.over() {
+				if e.Computed == nil || !e.Computed.isOver() {
 					return ""
 				}
 				return fmt.Sprintf("the twin had %.2f processors, and %.2f is the limit", e.Computed.Used, e.Computed.Limit)
@@ -113,11 +113,11 @@ func sameKernel(e Evidence) string {
 
 // Judge says of each control what is known of it.
 func Judge(e Evidence) []Control {
-	all := rules()
+	all := controlRules()
 	judged := make([]Control, 0, len(all))
 	for _, r := range all {
 		c := Control{Name: r.name, Tried: r.tried}
-		c.Outcome, c.Says = r.judge(e)
+		c.Outcome, c.Says = r.judgeEvidence(e)
 		c.Says = excerpt.Of(c.Says, maxSays)
 		judged = append(judged, c)
 	}
@@ -131,9 +131,9 @@ func troubled(why []string) string {
 	return ": " + strings.Join(why, "; ")
 }
 
-// judge believes the host before the probe, and an attempt that got through before all
+// judgeEvidence believes the host before the probe, and an attempt that got through before all
 // that did not.
-func (r rule) judge(e Evidence) (Outcome, string) {
+func (r controlRule) judgeEvidence(e Evidence) (Outcome, string) {
 	if why, missing := e.Missing[r.needs]; missing && r.needs != "" {
 		return NotApplicable, "it is not enforced here: " + why
 	}

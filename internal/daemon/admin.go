@@ -25,8 +25,8 @@ func (d *Daemon) listenAdmin(ctx context.Context) error {
 func (d *Daemon) adminRoutes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", d.telemetry.Metrics())
-	mux.HandleFunc("GET /healthz", alive)
-	mux.HandleFunc("GET /readyz", d.health.ready(true))
+	mux.HandleFunc("GET /healthz", serveAlive)
+	mux.HandleFunc("GET /readyz", d.health.serveReady(true))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

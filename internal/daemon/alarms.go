@@ -30,7 +30,7 @@ func followAlarms(ctx context.Context, log alarms.Log, tel *telemetry.Telemetry,
 	errand.Go(func() {
 		defer close(done)
 		next := first
-		errand.Stay(following, func() { f.tell(following, &next, tel, operator) })
+		errand.Stay(following, func() { f.tellAlarms(following, &next, tel, operator) })
 		f.tellRest(context.WithoutCancel(ctx), next, tel, operator)
 	})
 	f.quiet = func() {
@@ -46,9 +46,9 @@ const (
 	lastLookAgain  = time.Minute
 )
 
-// tell tells of alarms from a record on until ctx ends, and moves next with them. A log that
+// tellAlarms tells of alarms from a record on until ctx ends, and moves next with them. A log that
 // can't be read now is looked at again: nobody may stop hearing of alarms for it.
-func (f alarmFollower) tell(ctx context.Context, next *uint64, tel *telemetry.Telemetry, operator *slog.Logger) {
+func (f alarmFollower) tellAlarms(ctx context.Context, next *uint64, tel *telemetry.Telemetry, operator *slog.Logger) {
 	for pause := firstLookAgain; ctx.Err() == nil; pause = min(2*pause, lastLookAgain) {
 		for step, err := range alarms.Watch(ctx, f.log, *next) {
 			if err != nil {
@@ -94,12 +94,12 @@ func aboutOf(r audit.Record) string {
 	return r.Detail["name"]
 }
 
-// watch is a webhook.AlarmSource.
-func (f alarmFollower) watch(ctx context.Context, from uint64) iter.Seq2[alarms.Step, error] {
+// watchAlarms is a webhook.AlarmSource.
+func (f alarmFollower) watchAlarms(ctx context.Context, from uint64) iter.Seq2[alarms.Step, error] {
 	return alarms.Watch(ctx, f.log, from)
 }
 
-func (f alarmFollower) end() {
+func (f alarmFollower) endFollower() {
 	if f.quiet != nil {
 		f.quiet()
 	}

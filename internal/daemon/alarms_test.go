@@ -118,13 +118,13 @@ func newBell(t *testing.T) *bell {
 	b.tel, err = telemetry.New(telemetry.Config{Version: "1", Log: quiet()})
 	must(t, err)
 	follower := followAlarms(t.Context(), b.log, b.tel, operator)
-	t.Cleanup(follower.end)
+	t.Cleanup(follower.endFollower)
 	b.db = advisory.Open(filepath.Join(b.dir, "db"), advisory.Options{})
 	b.door = admission.New(admission.Config{Clients: all.Asked, Log: b.log, Clock: b, Advisories: b.db})
 
 	hook := webhook.Hook{URL: "http://127.0.0.1/alarms", Format: webhook.JSON, Secret: []byte("0123456789abcdef"), Events: []approval.EventName{webhook.EventAlarm}}
 	sender, err := webhook.New(webhook.Config{
-		Hooks: []webhook.Hook{hook}, Source: silent{}, Cursors: &cursorsInMemory{}, Transport: b, Alarms: follower.watch, FirstAlarm: follower.first,
+		Hooks: []webhook.Hook{hook}, Source: silent{}, Cursors: &cursorsInMemory{}, Transport: b, Alarms: follower.watchAlarms, FirstAlarm: follower.first,
 	})
 	must(t, err)
 	telling, stop := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -77,7 +77,7 @@ func TestAlarmsAreToldAfterALogThatCouldNotBeRead(t *testing.T) {
 		l.add(alarmOf("two"))
 		<-time.After(lastLookAgain)
 		l.add(alarmOf("three"))
-		follower.end() // at once
+		follower.endFollower() // at once
 		told := ""
 		for line := range strings.Lines(out.String()) {
 			if _, about, found := strings.Cut(line, `about="python `); found {

@@ -52,7 +52,7 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 		return err
 	}
 	sender, err := webhook.New(webhook.Config{
-		Hooks: hooks, Source: d.approvals.queue, Cursors: d.approvals.store, Logger: d.opts.Log, Alarms: d.alarms.watch, FirstAlarm: d.alarms.first,
+		Hooks: hooks, Source: d.approvals.queue, Cursors: d.approvals.store, Logger: d.opts.Log, Alarms: d.alarms.watchAlarms, FirstAlarm: d.alarms.first,
 	})
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func (d *Daemon) openAudit(ctx context.Context) (err error) {
 	if d.clock, err = clock.Open(d.opts.Paths.Clock(), clock.Options{}); err != nil {
 		return err
 	}
-	d.time = timekeeper{clock: d.clock, operator: d.opts.Log, accepted: func() { d.gateway.renew() }}
+	d.time = timekeeper{clock: d.clock, operator: d.opts.Log, accepted: func() { d.gateway.renewGateway() }}
 	d.seen = memory{paths: d.opts.Paths, keeping: keeping, mayAny: d.opts.AcceptRollback, operator: d.opts.Log}
 	if err := d.seen.checkLog(); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (d *Daemon) openAudit(ctx context.Context) (err error) {
 	}
 	if err == nil {
 		d.time.log = d.log
-		err = d.time.start(ctx)
+		err = d.time.startWatch(ctx)
 	}
 	if err != nil || !keeping.Publish.Wanted() {
 		return err
@@ -57,12 +57,12 @@ func (d *Daemon) closeAudit() {
 	if d.log == nil {
 		return
 	}
-	d.alarms.end()
+	d.alarms.endFollower()
 	if err := d.log.Close(); err != nil {
 		d.opts.Log.Error("the log did not close well", "err", err)
 	}
 	if len(d.seen.accepted) == 0 { // one that was not accepted is not remembered
-		d.seen.remember()
+		d.seen.rememberCheckpoint()
 	}
 	if d.publisher != nil {
 		d.publisher.Close()

@@ -21,14 +21,14 @@ type counting struct {
 func (c counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	leave, err := c.underway.Join("ann", r)
 	if err != nil {
-		refuse(w, http.StatusTooManyRequests, err.Error())
+		refuseClient(w, http.StatusTooManyRequests, err.Error())
 		return
 	}
 	defer leave()
 	ctx, giveBack := c.room.Enter(r.Context(), "ann")
 	defer giveBack()
 	if err := backend.Buffered(ctx, r); err != nil {
-		refuse(w, http.StatusTooManyRequests, err.Error())
+		refuseClient(w, http.StatusTooManyRequests, err.Error())
 		return
 	}
 	_ = backend.Take(ctx, 5<<20) // for itself: nobody has any of that when it returns

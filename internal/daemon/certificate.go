@@ -35,16 +35,16 @@ func (d *Daemon) serverTLS(ctx context.Context) (*tls.Config, error) {
 			return nil, err
 		}
 		own := &ownCertificate{ca: ca, hosts: apiHosts(cfg), domain: cfg.Domain, publish: d.opts.Paths.APICA(), bundle: d.opts.Paths.APIBundle(), environment: func() []string { return hostEnvironment(d.opts.Paths) }}
-		if _, err := own.get(nil); err != nil {
+		if _, err := own.getCertificate(nil); err != nil {
 			return nil, err
 		}
-		source = own.get
+		source = own.getCertificate
 	case cfg.TLS.CertFile != "":
 		files := &fileCertificate{cert: cfg.TLS.CertFile, key: cfg.TLS.KeyFile, log: d.opts.Log}
-		if _, err := files.get(nil); err != nil {
+		if _, err := files.getCertificate(nil); err != nil {
 			return nil, err
 		}
-		source = files.get
+		source = files.getCertificate
 	default:
 		return nil, nil //nolint:nilnil // plain HTTP is no error
 	}
@@ -84,13 +84,13 @@ type ownCertificate struct {
 	ends time.Time
 }
 
-func (o *ownCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (o *ownCertificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.now != nil && time.Until(o.ends) > renewBefore {
 		return o.now, nil
 	}
-	leaf, err := o.issue()
+	leaf, err := o.issueLeaf()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-func (o *ownCertificate) issue() (authority.Leaf, error) {
+func (o *ownCertificate) issueLeaf() (authority.Leaf, error) {
 	if o.domain == "" {
 		return o.ca.Certificate(context.Background(), o.hosts)
 	}
@@ -145,7 +145,7 @@ type fileCertificate struct {
 	stamp  [2]time.Time
 }
 
-func (f *fileCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (f *fileCertificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.now != nil && time.Since(f.looked) < lookAgain {
@@ -156,7 +156,7 @@ func (f *fileCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if f.now != nil && stamp == f.stamp {
 		return f.now, nil
 	}
-	pair, err := f.read()
+	pair, err := f.readFiles()
 	if err != nil && f.now != nil {
 		f.log.Error("the listener's new certificate can't be read; the old one is shown", "file", f.cert, "err", err)
 		return f.now, nil
@@ -176,8 +176,8 @@ func modified(path string) time.Time {
 	return info.ModTime()
 }
 
-// read refuses a key that everybody can read, and a certificate that is over.
-func (f *fileCertificate) read() (*tls.Certificate, error) {
+// readFiles refuses a key that everybody can read, and a certificate that is over.
+func (f *fileCertificate) readFiles() (*tls.Certificate, error) {
 	info, err := os.Stat(f.key)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "listen.tls.key_file can't be read")
@@ -189,13 +189,13 @@ func (f *fileCertificate) read() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "listen.tls.cert_file and key_file are no certificate with its key")
 	}
-	if err := valid(pair.Leaf); err != nil {
+	if err := checkLeaf(pair.Leaf); err != nil {
 		return nil, err
 	}
 	return &pair, nil
 }
 
-func valid(leaf *x509.Certificate) error {
+func checkLeaf(leaf *x509.Certificate) error {
 	if time.Now().After(leaf.NotAfter) {
 		return fault.Invalid("listen.tls.cert_file: the certificate ended on %s", leaf.NotAfter.UTC().Format(time.DateOnly))
 	}

@@ -142,12 +142,12 @@ func TestCertificateFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f := &fileCertificate{cert: filepath.Join(dir, "c"), key: filepath.Join(dir, "k"), log: quiet()}
-	if _, err := f.get(nil); err == nil {
+	if _, err := f.getCertificate(nil); err == nil {
 		t.Fatal("no file is a certificate")
 	}
 	first := pair(t, f.cert, f.key)
 	l := listen(t)
-	start(t, secure(l, &tls.Config{GetCertificate: f.get, MinVersion: tls.VersionTLS12}, quiet()), named("hello"))
+	start(t, secure(l, &tls.Config{GetCertificate: f.getCertificate, MinVersion: tls.VersionTLS12}, quiet()), named("hello"))
 	must(t, dialAs(t, l.Addr().String(), "127.0.0.1", first))
 
 	again := func(change func()) { // as if lookAgain had passed
@@ -179,7 +179,7 @@ func TestKeysForEverybodyAreRefused(t *testing.T) {
 	pair(t, f.cert, f.key)
 	for mode, good := range map[os.FileMode]bool{0o600: true, 0o640: true, 0o644: false, 0o602: false} {
 		must(t, os.Chmod(f.key, mode))
-		if _, err := f.read(); (err == nil) != good {
+		if _, err := f.readFiles(); (err == nil) != good {
 			t.Errorf("%o: %v", mode, err)
 		}
 	}

@@ -35,7 +35,7 @@ func (g *gatewayProcess) clientEnv() map[string]string {
 		env["TOOL_PROXY_URL"] = "http://" + channel.ToolsHost // as the toolkit's programs look for them
 	}
 	named := map[pkgref.Ecosystem]bool{}
-	for _, up := range g.current() {
+	for _, up := range g.currentUpstreams() {
 		if named[up.Ecosystem] {
 			continue
 		}

@@ -26,9 +26,9 @@ type timekeeper struct {
 	kept   time.Time
 }
 
-// start compares the clock with the last record, and records a jump before anything
+// startWatch compares the clock with the last record, and records a jump before anything
 // else is.
-func (k *timekeeper) start(ctx context.Context) error {
+func (k *timekeeper) startWatch(ctx context.Context) error {
 	last, err := k.log.LastTime()
 	if err == nil && !last.IsZero() {
 		err = k.clock.Known(last)
@@ -36,12 +36,12 @@ func (k *timekeeper) start(ctx context.Context) error {
 	if err == nil {
 		err = k.log.NoteClock(ctx)
 	}
-	k.watch(ctx)
+	k.watchClock(ctx)
 	return err
 }
 
-// watch tells the operator and the log of a jump of the host's clock, and of its end.
-func (k *timekeeper) watch(ctx context.Context) {
+// watchClock tells the operator and the log of a jump of the host's clock, and of its end.
+func (k *timekeeper) watchClock(ctx context.Context) {
 	r := k.clock.Read()
 	changed := r.Jumped() != k.jumped
 	if changed {
@@ -58,11 +58,11 @@ func (k *timekeeper) watch(ctx context.Context) {
 	}
 	if changed || time.Since(k.kept) > keepEvery {
 		k.kept = time.Now()
-		k.keep()
+		k.keepClock()
 	}
 }
 
-func (k *timekeeper) keep() {
+func (k *timekeeper) keepClock() {
 	if k.clock == nil {
 		return
 	}
@@ -97,8 +97,8 @@ func (k *timekeeper) AcceptClock(ctx context.Context, by string) (before clock.R
 	return before, k.log.NoteClock(ctx)
 }
 
-// renew ends the running gateway, for one to start that knows what has changed.
-func (g *gatewayProcess) renew() {
+// renewGateway ends the running gateway, for one to start that knows what has changed.
+func (g *gatewayProcess) renewGateway() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.restart != nil {

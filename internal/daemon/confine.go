@@ -25,38 +25,38 @@ type confinement struct {
 	Outside string `json:"outside,omitempty"`
 }
 
-// settle gives up for good all that a role does not need: enter, the host's files but for
+// settleRole gives up for good all that a role does not need: enter, the host's files but for
 // those in reach (as seen from then on), and system calls.
-func (c confinement) settle(reach func() fence.Reach, calls func() error, log *slog.Logger) error {
+func (c confinement) settleRole(reach func() fence.Reach, calls func() error, log *slog.Logger) error {
 	_, _ = time.Now().Zone() // read now: the file is out of reach soon
-	if err := c.enter(); err != nil {
+	if err := c.enterConfinement(); err != nil {
 		return err
 	}
-	fenced, err := without(func() error { return fence.Enter(reach()) }, fence.ErrMissing, "files of this host", log)
+	fenced, err := giveUp(func() error { return fence.Enter(reach()) }, fence.ErrMissing, "files of this host", log)
 	if err != nil {
 		return err
 	}
 	if fenced || c.Root != "" {
-		if err := c.apart(); err != nil {
+		if err := c.checkApart(); err != nil {
 			return err
 		}
 	}
-	_, err = without(calls, sysfilter.ErrMissing, "system calls", log)
+	_, err = giveUp(calls, sysfilter.ErrMissing, "system calls", log)
 	return err
 }
 
-// apart tries what must not be possible any more.
-func (c confinement) apart() error {
+// checkApart tries what must not be possible any more.
+func (c confinement) checkApart() error {
 	if _, err := os.ReadDir(c.Outside); err == nil {
 		return fmt.Errorf("this process can still read %s, so it does not start", c.Outside)
 	}
 	return nil
 }
 
-// enter gives up everything that the gateway does not need, for good: the
+// enterConfinement gives up everything that the gateway does not need, for good: the
 // host's files, the root user, all capabilities, and any way to get them back.
 // The system's root certificates are read before, because they lie outside.
-func (c confinement) enter() error {
+func (c confinement) enterConfinement() error {
 	if _, err := x509.SystemCertPool(); err != nil {
 		return fmt.Errorf("read the system's root certificates: %w", err)
 	}
@@ -85,9 +85,9 @@ func (c confinement) enter() error {
 	return noNewPrivileges()
 }
 
-// without has this process give something up. A kernel that lacks what it takes is told of;
+// giveUp has this process give something up. A kernel that lacks what it takes is told of;
 // any other failure is one.
-func without(enter func() error, missing error, what string, log *slog.Logger) (entered bool, err error) {
+func giveUp(enter func() error, missing error, what string, log *slog.Logger) (entered bool, err error) {
 	switch err := enter(); {
 	case errors.Is(err, missing):
 		log.Warn("a process keeps "+what+" that it does not need; cofferdam doctor says more", "err", err)

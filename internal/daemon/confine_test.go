@@ -21,7 +21,7 @@ func TestWhatIsGivenUpOrTold(t *testing.T) {
 		fails   bool
 	}{{nil, true, false}, {fmt.Errorf("asked: %w", missing), false, false}, {errors.New("refused"), false, true}} {
 		var told strings.Builder
-		entered, err := without(func() error { return c.err }, missing, "files", slog.New(slog.NewTextHandler(&told, nil)))
+		entered, err := giveUp(func() error { return c.err }, missing, "files", slog.New(slog.NewTextHandler(&told, nil)))
 		if entered != c.entered || (err != nil) != c.fails {
 			t.Errorf("%v: %v %v", c.err, entered, err)
 		}
@@ -35,10 +35,10 @@ func TestWhatIsGivenUpOrTold(t *testing.T) {
 func TestWhatCanStillBeRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := (confinement{Outside: dir}).apart(); err == nil {
+	if err := (confinement{Outside: dir}).checkApart(); err == nil {
 		t.Error("the daemon's folder is in reach, and the gateway starts")
 	}
-	if err := (confinement{Outside: filepath.Join(dir, "gone")}).apart(); err != nil {
+	if err := (confinement{Outside: filepath.Join(dir, "gone")}).checkApart(); err != nil {
 		t.Error(err)
 	}
 }

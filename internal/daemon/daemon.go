@@ -70,7 +70,7 @@ type Daemon struct {
 	lock        *filelock.Lock
 	keeper      *keeper.Client
 	groups      *processGroups // of the gateway and the keeper
-	nursery     nursery        // sees to it that it is there
+	nursery     keeperHolder   // sees to it that it is there
 	log         *audit.FileLog
 	secretForms *scan.Set // by which text is kept without secrets
 	lost        *lost
@@ -119,20 +119,20 @@ type Daemon struct {
 // through the previous daemon are adopted. fault.ErrConflict if a daemon runs.
 func New(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, stop: make(chan struct{}), settings: settings{now: opts.Config}}
-	if err := d.build(ctx); err != nil {
-		d.close()
+	if err := d.buildDaemon(ctx); err != nil {
+		d.closeDaemon()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Daemon) build(ctx context.Context) error {
+func (d *Daemon) buildDaemon(ctx context.Context) error {
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
 	}{
 		{"look at the configuration", d.examine},
-		{"prepare the directories", d.prepare},
+		{"prepare the directories", d.prepareDirs},
 		{"begin to measure", d.startTelemetry},
 		{"start the keeper", d.startKeeper},
 		{"find the registries", d.findRegistries},
@@ -157,8 +157,8 @@ func (d *Daemon) build(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the directories, takes the lock and lays out what sandboxes see.
-func (d *Daemon) prepare(ctx context.Context) error {
+// prepareDirs makes the directories, takes the lock and lays out what sandboxes see.
+func (d *Daemon) prepareDirs(ctx context.Context) error {
 	if err := d.opts.Paths.Make(); err != nil {
 		return err
 	}
@@ -206,13 +206,13 @@ func (d *Daemon) openLog(ctx context.Context) error {
 		return err
 	}
 	d.door = admission.New(admission.Config{
-		Log: d.records, FindingsKey: key, Clock: d.clock, Trust: d.gateway.trust, Leaf: leavesOf(d.hosts), TellTrust: tellTrust(d), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Log: d.records, FindingsKey: key, Clock: d.clock, Trust: d.gateway.trustHosts, Leaf: leavesOf(d.hosts), TellTrust: tellTrust(d), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals: watched.Queue(d.approvals.queue, d.telemetry),
 		Clients:   all.Asked,
 		Secrets:   d.secrets,
 		Trees:     trees{d}, Workshops: workshops{d}, BuildDir: d.opts.Paths.State,
 		Tools:  tools,
-		Holder: holder{d}, Settle: settler{d}.settle,
+		Holder: holder{d}, Settle: settler{d}.settleCounts,
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
 		Scans:      func() *scan.Set { return d.secretForms },
 		Logger:     d.opts.Log,
@@ -270,7 +270,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Calls: d.calls, Log: d.log, OwnerKeys: d.ownerKeys, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA(), CABundle: apiBundle(d), Domain: d.opts.Config.Listen.ClientDomain(), Listens: d.opts.Config.Listen.Address},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies, Seen: seenBy(d), Room: d.clients.room, Underway: d.clients.underway, Secrets: d.secrets, Homes: d.homes,
-		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time, PositionKey: positions, Releases: newReleaseReader(d),
+		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.endRun, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time, PositionKey: positions, Releases: newReleaseReader(d),
 		Reload: func(ctx context.Context, by string) (api.ConfigReload, error) { return reload(ctx, d, by) },
 	})
 	handler := backend.Hurried(identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api))))
@@ -280,30 +280,30 @@ func (d *Daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// end has Run return.
-func (d *Daemon) end() { d.stopOnce.Do(func() { close(d.stop) }) }
+// endRun has Run return.
+func (d *Daemon) endRun() { d.stopOnce.Do(func() { close(d.stop) }) }
 
 // Run serves until ctx ends, a client asks for the end, or the daemon is idle.
 func (d *Daemon) Run(ctx context.Context) error {
-	defer d.close()
+	defer d.closeDaemon()
 	served := serveAll(d.serves)
 	defer d.reviewLog(ctx)()
 	defer d.followLog(ctx)()
-	defer d.lost.keep(ctx, followed(d), summariesOf(d), d.opts.Log)()
-	defer hostTidier{d.hosts, d.clients.policies, d.sandboxes, d.opts.Log}.keep(ctx)()
+	defer d.lost.keepLooking(ctx, followed(d), summariesOf(d), d.opts.Log)()
+	defer hostTidier{d.hosts, d.clients.policies, d.sandboxes, d.opts.Log}.keepTidying(ctx)()
 	defer poolTargets{
-		config: d.settings.get, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,
-	}.keep(ctx)()
+		config: d.settings.getConfig, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,
+	}.keepTargets(ctx)()
 	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
 	d.tellManager("READY=1")
-	err := d.await(ctx, served)
+	err := d.awaitEnd(ctx, served)
 	d.tellManager("STOPPING=1")
 	endAll(ctx, d.serves, d.opts.Log)
 	return err
 }
 
-// await returns when there is a reason to end.
-func (d *Daemon) await(ctx context.Context, served <-chan error) error {
+// awaitEnd returns when there is a reason to end.
+func (d *Daemon) awaitEnd(ctx context.Context, served <-chan error) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -316,14 +316,14 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 			return fmt.Errorf("serve the socket: %w", err)
 		case <-tick.C:
 			_ = errand.Try(func() error { // the next tick comes
-				d.time.watch(ctx)
+				d.time.watchClock(ctx)
 				d.seen.rememberNowAndThen()
 				d.sandboxes.ReapAbandoned(ctx)
 				d.sandboxes.EndLeases()
 				trimLogs(d.opts.Paths, d.opts.Log)
 				return nil
 			})
-			if d.opts.EndWhenIdle && d.idle() {
+			if d.opts.EndWhenIdle && d.isIdle() {
 				d.opts.Log.Info("idle; ending")
 				return nil
 			}
@@ -331,15 +331,15 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 	}
 }
 
-func (d *Daemon) idle() bool {
+func (d *Daemon) isIdle() bool {
 	since := d.api.IdleSince()
-	timeout := time.Duration(d.settings.get().IdleTimeout)
-	return d.sandboxes.Count() == 0 && !since.IsZero() && time.Since(since) > timeout && d.used.idle(timeout)
+	timeout := time.Duration(d.settings.getConfig().IdleTimeout)
+	return d.sandboxes.Count() == 0 && !since.IsZero() && time.Since(since) > timeout && d.used.isIdle(timeout)
 }
 
-// close ends what was made, in reverse. The keeper ends too if it holds no
+// closeDaemon ends what was made, in reverse. The keeper ends too if it holds no
 // sandbox; otherwise it lives on for the next daemon.
-func (d *Daemon) close() {
+func (d *Daemon) closeDaemon() {
 	closeAll(d.serves)
 	if d.builds != nil {
 		d.builds.Close()
@@ -360,18 +360,18 @@ func (d *Daemon) close() {
 		d.quietQueue()
 	}
 	if d.gateway != nil {
-		d.gateway.close()
-		d.groups.remove(context.Background(), "gateway")
-		d.groups.remove(context.Background(), "reader")
+		d.gateway.closeGateway()
+		d.groups.removeGroup(context.Background(), "gateway")
+		d.groups.removeGroup(context.Background(), "reader")
 	}
-	d.nursery.end()
+	d.nursery.endKeeper()
 	if d.door != nil { // nobody asks it any more
 		tellUnwritten(d.door.Summarise(context.Background()), d.opts.Log)
 	}
 	d.closeApprovals()
 	d.closeClients()
 	d.closeIndex()
-	d.time.keep()
+	d.time.keepClock()
 	d.closeAudit()
 	d.closeTelemetry()
 	if d.lock != nil {

@@ -39,7 +39,7 @@ func (g *gatewayProcess) startDialer(ctx context.Context, b bootDocument) (boxed
 		return nil, nil, err
 	}
 	defer ours.Close()
-	cmd, err := g.role(ctx, "dialer", dialerDocument{Confinement: b.Confinement, Allowed: allowed(b.Upstreams, b.Hosts)}, &syscall.SysProcAttr{}, ours)
+	cmd, err := g.startRole(ctx, "dialer", dialerDocument{Confinement: b.Confinement, Allowed: allowed(b.Upstreams, b.Hosts)}, &syscall.SysProcAttr{}, ours)
 	if err != nil {
 		boxed.Close()
 		return nil, nil, err
@@ -62,9 +62,9 @@ func allowed(ups []upstream.Config, hosts []outbound.Host) dialer.Allowed {
 			a.Pins = append(a.Pins, dialer.Pin{At: at, Others: true})
 		}
 		for _, place := range []string{up.Index, up.LogURL} {
-			a = lead(a, place, true)
+			a = addURLHost(a, place, true)
 		}
-		a = lead(a, up.Proxy, false)
+		a = addURLHost(a, up.Proxy, false)
 	}
 	for _, h := range hosts {
 		switch {
@@ -77,8 +77,8 @@ func allowed(ups []upstream.Config, hosts []outbound.Host) dialer.Allowed {
 	return a
 }
 
-// lead adds the host of a URL: an address that was typed, or a name.
-func lead(a dialer.Allowed, place string, others bool) dialer.Allowed {
+// addURLHost adds the host of a URL: an address that was typed, or a name.
+func addURLHost(a dialer.Allowed, place string, others bool) dialer.Allowed {
 	u, err := url.Parse(place)
 	if err != nil || u.Hostname() == "" {
 		return a
@@ -100,7 +100,7 @@ func RunDialer(ctx context.Context, boot io.Reader) error {
 		return fmt.Errorf("the dialer is started by the daemon only: read the boot document: %w", err)
 	}
 	reach := func() fence.Reach { return fence.Reach{Read: resolverFolders("/etc"), Connects: true} }
-	if err := b.Confinement.settle(reach, sysfilter.EnterWithSockets, slog.Default()); err != nil {
+	if err := b.Confinement.settleRole(reach, sysfilter.EnterWithSockets, slog.Default()); err != nil {
 		return err
 	}
 	return dialer.Serve(ctx, os.NewFile(dialerFD, "dialer"), b.Allowed, net.DefaultResolver)

@@ -26,8 +26,8 @@ type hostTidier struct {
 	log       *slog.Logger
 }
 
-// keep tidies once a day. It returns what ends that and waits for it.
-func (h hostTidier) keep(ctx context.Context) (end func()) {
+// keepTidying tidies once a day. It returns what ends that and waits for it.
+func (h hostTidier) keepTidying(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	errand.Go(func() {
@@ -36,7 +36,7 @@ func (h hostTidier) keep(ctx context.Context) (end func()) {
 			tick := time.NewTicker(tidyEvery)
 			defer tick.Stop()
 			for {
-				h.tidy(ctx)
+				h.tidyOnce(ctx)
 				select {
 				case <-ctx.Done():
 					return
@@ -51,7 +51,7 @@ func (h hostTidier) keep(ctx context.Context) (end func()) {
 	}
 }
 
-func (h hostTidier) tidy(ctx context.Context) {
+func (h hostTidier) tidyOnce(ctx context.Context) {
 	spared, err := h.spared(ctx)
 	if err == nil {
 		_, err = h.hosts.Tidy(time.Now().Add(-unusedFor), spared)

@@ -50,7 +50,7 @@ type gatewayProcess struct {
 	up        bool          // a gateway's process runs
 
 	child   *exec.Cmd // only supervise's goroutine touches it and limited
-	limited limited
+	limited limitedProcess
 }
 
 func newGatewayProcess(d *Daemon) *gatewayProcess {
@@ -72,9 +72,9 @@ func (d *Daemon) startGateway(ctx context.Context) error {
 	return nil
 }
 
-// trust issues the gateway's certificate for the hosts that it learnt, and
+// trustHosts issues the gateway's certificate for the hosts that it learnt, and
 // remembers them for new sandboxes. It is admission's Trust.
-func (g *gatewayProcess) trust(ctx context.Context, hosts []string) (door.Certificate, error) {
+func (g *gatewayProcess) trustHosts(ctx context.Context, hosts []string) (door.Certificate, error) {
 	// Where no registry is known there is still a CA, which every sandbox gets.
 	named := hosts
 	if len(named) == 0 {
@@ -126,9 +126,9 @@ func (g *gatewayProcess) announce() {
 // who wait are told; trying goes on.
 const giveUpAfter = 3
 
-// failed counts a gateway that ended; failures are those in a row that never
+// countFailure counts a gateway that ended; failures are those in a row that never
 // asked for a certificate.
-func (g *gatewayProcess) failed(failures int, err error) {
+func (g *gatewayProcess) countFailure(failures int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if failures >= giveUpAfter {
@@ -137,16 +137,16 @@ func (g *gatewayProcess) failed(failures int, err error) {
 	}
 }
 
-// current returns the upstreams that the next gateway starts with.
-func (g *gatewayProcess) current() []upstream.Config {
+// currentUpstreams returns the upstreams that the next gateway starts with.
+func (g *gatewayProcess) currentUpstreams() []upstream.Config {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.upstreams)
 }
 
-// use gives the gateway other upstreams: the running one ends, and sandboxes
+// useUpstreams gives the gateway other upstreams: the running one ends, and sandboxes
 // that start from now on wait for the next one's names.
-func (g *gatewayProcess) use(ups []upstream.Config) {
+func (g *gatewayProcess) useUpstreams(ups []upstream.Config) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.upstreams = slices.Clone(ups)
@@ -171,7 +171,7 @@ func (g *gatewayProcess) supervise(ctx context.Context) {
 			if failures++; time.Since(began) > time.Minute {
 				failures = 1 // it had come up
 			}
-			g.failed(failures, err)
+			g.countFailure(failures, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -187,14 +187,14 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	g.mu.Lock()
 	g.restart = end
 	g.mu.Unlock()
-	ours, ended, err := g.start(ctx)
+	ours, ended, err := g.startGateway(ctx)
 	if err != nil {
 		return err
 	}
 	defer ours.Close()
 	defer ended()
-	g.runs(true)
-	defer g.runs(false)
+	g.noteRunning(true)
+	defer g.noteRunning(false)
 	werr := serveDoor(ctx, ours, g.d.telemetry.Door(g.d.door), g.child.Wait, g.d.opts.Log)
 	if err := g.d.door.GatewayEnded(context.WithoutCancel(ctx)); err != nil {
 		g.d.opts.Log.Error("what the gateway was sending as it ended is not on record", "err", err)
@@ -202,7 +202,7 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil // it was to end: others follow with other upstreams, or a new certificate
 	}
-	return g.limited.explain(werr)
+	return g.limited.explainEnd(werr)
 }
 
 // serveDoor answers a gateway until it has ended, which wait tells, and gives wait's error. It goes on when ctx is over: a gateway that is to
@@ -224,10 +224,10 @@ func serveDoor(ctx context.Context, ours net.Conn, d door.Door, wait func() erro
 	return err
 }
 
-// start starts a dialer and a gateway. ours is the daemon's end of the door; ended returns
+// startGateway starts a dialer and a gateway. ours is the daemon's end of the door; ended returns
 // when the dialer has ended, which it does with the gateway, the only one that has the
 // other end of its socket.
-func (g *gatewayProcess) start(ctx context.Context) (ours net.Conn, ended func(), err error) {
+func (g *gatewayProcess) startGateway(ctx context.Context) (ours net.Conn, ended func(), err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, nil, err
@@ -243,7 +243,7 @@ func (g *gatewayProcess) start(ctx context.Context) (ours net.Conn, ended func()
 	if err != nil {
 		return nil, nil, errors.Join(err, ours.Close())
 	}
-	err = g.spawn(ctx, b, theirs, uplink, boxed)
+	err = g.spawnGateway(ctx, b, theirs, uplink, boxed)
 	boxed.Close()
 	if err != nil {
 		ended()
@@ -252,12 +252,12 @@ func (g *gatewayProcess) start(ctx context.Context) (ours net.Conn, ended func()
 	return ours, ended, nil
 }
 
-// spawn starts the child with its boot document on standard input, the door as
+// spawnGateway starts the child with its boot document on standard input, the door as
 // descriptor 3, the uplink's listener as descriptor 4 and the dialer's socket as 5. It is
 // in a network namespace of its own, where the kernel lets us.
-func (g *gatewayProcess) spawn(ctx context.Context, b bootDocument, questions, uplink, boxed *os.File) error {
+func (g *gatewayProcess) spawnGateway(ctx context.Context, b bootDocument, questions, uplink, boxed *os.File) error {
 	start := func(attr *syscall.SysProcAttr) (*exec.Cmd, error) {
-		return g.role(ctx, "gateway", b, attr, questions, uplink, boxed)
+		return g.startRole(ctx, "gateway", b, attr, questions, uplink, boxed)
 	}
 	cmd, err := start(dialer.Apart(os.Geteuid(), os.Getegid()))
 	if dialer.Forbidden(err) && ctx.Err() == nil {
@@ -271,9 +271,9 @@ func (g *gatewayProcess) spawn(ctx context.Context, b bootDocument, questions, u
 	return nil
 }
 
-// role starts this program in a role of the gateway's, with its boot document on standard input, and
+// startRole starts this program in a role of the gateway's, with its boot document on standard input, and
 // descriptors from 3 on.
-func (g *gatewayProcess) role(ctx context.Context, name string, document any, attr *syscall.SysProcAttr, files ...*os.File) (*exec.Cmd, error) {
+func (g *gatewayProcess) startRole(ctx context.Context, name string, document any, attr *syscall.SysProcAttr, files ...*os.File) (*exec.Cmd, error) {
 	started, err := startRole(ctx, g.d, name, document, attr, files...)
 	if err != nil {
 		return nil, err
@@ -314,7 +314,7 @@ func (g *gatewayProcess) listenUplink() (*os.File, error) {
 	return l.File()
 }
 
-func (g *gatewayProcess) close() {
+func (g *gatewayProcess) closeGateway() {
 	if g.cancel == nil {
 		return
 	}

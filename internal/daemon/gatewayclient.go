@@ -100,8 +100,8 @@ func dialUplink(ctx context.Context, uplink, sandbox, address string) (net.Conn,
 	return conn, nil
 }
 
-// get asks for a URL; what is no success is an error with the gateway's reason.
-func (c *gatewayClient) get(ctx context.Context, location, accept string) (*http.Response, error) {
+// getURL asks for a URL; what is no success is an error with the gateway's reason.
+func (c *gatewayClient) getURL(ctx context.Context, location, accept string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {
 		return nil, err
@@ -121,10 +121,10 @@ func (c *gatewayClient) get(ctx context.Context, location, accept string) (*http
 	return resp, nil
 }
 
-// page asks for a project's page, as the ecosystem's protocol has it.
-func (c *gatewayClient) page(ctx context.Context, project string) (*ecosystem.Index, error) {
+// fetchPage asks for a project's page, as the ecosystem's protocol has it.
+func (c *gatewayClient) fetchPage(ctx context.Context, project string) (*ecosystem.Index, error) {
 	ask := c.protocol.IndexAsk(c.index.String(), project)
-	resp, err := c.get(ctx, ask.URL, ask.Accept)
+	resp, err := c.getURL(ctx, ask.URL, ask.Accept)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (c *gatewayClient) page(ctx context.Context, project string) (*ecosystem.In
 
 // locate finds an artifact's URL on its project's page.
 func (c *gatewayClient) locate(ctx context.Context, a template.Artifact) (string, error) {
-	index, err := c.page(ctx, a.Name)
+	index, err := c.fetchPage(ctx, a.Name)
 	if err != nil {
 		return "", fault.Wrap(fault.ErrUnavailable, err, "%s %s is not available", a.Name, a.Version)
 	}
@@ -152,7 +152,7 @@ func (c *gatewayClient) locate(ctx context.Context, a template.Artifact) (string
 
 // download writes what is at a URL to a new file.
 func (c *gatewayClient) download(ctx context.Context, location, path string) error {
-	resp, err := c.get(ctx, location, "")
+	resp, err := c.getURL(ctx, location, "")
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ const (
 )
 
 func (g *gatewayProcess) bootDocument() bootDocument {
-	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), ArtifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark(), Confinement: confinement{Outside: g.d.opts.Paths.State}}
+	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), ArtifactsDir), Upstreams: g.d.spoken(g.currentUpstreams()), Version: g.d.opts.Version, Clock: g.d.clock.Mark(), Confinement: confinement{Outside: g.d.opts.Paths.State}}
 	if hosts, err := g.d.opts.Config.Network.Outbound(written.OrAnywhere(g.d.opts.Paths.Written())); err == nil { // it was checked when it was read
 		b.Hosts = hosts
 	}
@@ -103,7 +103,7 @@ func RunGateway(ctx context.Context, boot io.Reader, log *slog.Logger) error {
 	}
 	defer func() { _ = connections.Close() }() // the process ends
 	own := func() fence.Reach { return fence.Reach{Own: []string{b.CacheDir}} }
-	if err := b.Confinement.settle(own, sysfilter.Enter, log); err != nil {
+	if err := b.Confinement.settleRole(own, sysfilter.Enter, log); err != nil {
 		return err
 	}
 	return serveGateway(ctx, b, questions, uplink, connections, log)

@@ -63,9 +63,9 @@ func (h *health) results(ctx context.Context) []result {
 	return all
 }
 
-// ready answers whether all checks pass, a line each; with reasons only where
+// serveReady answers whether all checks pass, a line each; with reasons only where
 // none but the operator asks.
-func (h *health) ready(reasons bool) http.HandlerFunc {
+func (h *health) serveReady(reasons bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
 		var text strings.Builder
@@ -85,8 +85,8 @@ func (h *health) ready(reasons bool) http.HandlerFunc {
 	}
 }
 
-// alive answers that the process serves at all.
-func alive(w http.ResponseWriter, _ *http.Request) { answerText(w, http.StatusOK, "ok\n") }
+// serveAlive answers that the process serves at all.
+func serveAlive(w http.ResponseWriter, _ *http.Request) { answerText(w, http.StatusOK, "ok\n") }
 
 func answerText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -141,8 +141,8 @@ func (g *gatewayProcess) serves() error {
 	return nil
 }
 
-// runs notes whether a gateway's process runs.
-func (g *gatewayProcess) runs(up bool) {
+// noteRunning notes whether a gateway's process runs.
+func (g *gatewayProcess) noteRunning(up bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.up = up

@@ -91,7 +91,7 @@ func (d *Daemon) filePlaces() map[string][]string {
 		places[ecosystem] = append(places[ecosystem], place)
 		taken[place] = true
 	}
-	for _, up := range d.gateway.current() {
+	for _, up := range d.gateway.currentUpstreams() {
 		add(string(up.Ecosystem), index.Host(up.Index))
 		for _, host := range up.FileHosts {
 			add(string(up.Ecosystem), "https://"+host)

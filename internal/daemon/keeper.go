@@ -29,12 +29,12 @@ const (
 func (d *Daemon) startKeeper(ctx context.Context) error {
 	d.keeper = keeper.Dial(d.opts.Paths.KeeperSocket())
 	d.groups = newProcessGroups(processHierarchy(d.opts.Paths.State), d.opts.Config.Processes, d.opts.Log)
-	d.nursery = nursery{keeper: d.keeper, paths: d.opts.Paths, executable: d.opts.Executable, log: d.opts.Log, groups: d.groups, limited: &limited{name: "keeper"}}
-	return d.nursery.begin(ctx)
+	d.nursery = keeperHolder{keeper: d.keeper, paths: d.opts.Paths, executable: d.opts.Executable, log: d.opts.Log, groups: d.groups, limited: &limitedProcess{name: "keeper"}}
+	return d.nursery.findOrStartKeeper(ctx)
 }
 
-// end ends the keeper if it holds nothing.
-func (n nursery) end() {
+// endKeeper ends the keeper if it holds nothing.
+func (n keeperHolder) endKeeper() {
 	if n.keeper == nil { // the daemon ends before there was one
 		return
 	}
@@ -42,34 +42,34 @@ func (n nursery) end() {
 	defer cancel()
 	switch err := n.keeper.Shutdown(ctx); {
 	case err == nil:
-		n.groups.remove(ctx, "keeper")
+		n.groups.removeGroup(ctx, "keeper")
 	case !errors.Is(err, fault.ErrConflict):
 		n.log.Warn("the keeper did not end", "err", err)
 	}
 }
 
-// nursery sees to it that there is a keeper.
-type nursery struct {
+// keeperHolder sees to it that there is a keeper.
+type keeperHolder struct {
 	keeper     *keeper.Client
 	paths      config.Paths
 	executable string
 	log        *slog.Logger
-	groups     *processGroups // nil: it is in no group
-	limited    *limited       // the keeper's; only begin and watch's goroutine touch it
+	groups     *processGroups  // nil: it is in no group
+	limited    *limitedProcess // the keeper's; only begin and watch's goroutine touch it
 }
 
-// begin finds the living keeper or starts one in a session of its own, so that no
+// findOrStartKeeper finds the living keeper or starts one in a session of its own, so that no
 // signal to the daemon reaches it.
-func (n nursery) begin(ctx context.Context) error {
+func (n keeperHolder) findOrStartKeeper(ctx context.Context) error {
 	if err := n.retire(ctx); err != nil {
 		n.log.WarnContext(ctx, "an older keeper could not be replaced and goes on", "err", err)
 	}
-	return n.have(ctx)
+	return n.haveKeeper(ctx)
 }
 
 // retire ends a keeper that lacks something of this release, if it holds
 // nothing: its sandboxes would end with it, and of dead ones what is known.
-func (n nursery) retire(ctx context.Context) error {
+func (n keeperHolder) retire(ctx context.Context) error {
 	hello, err := n.keeper.Hello(ctx)
 	if err != nil || len(hello.Lacks()) == 0 {
 		return nil // none answers: there is nothing to replace
@@ -97,7 +97,7 @@ func (n nursery) retire(ctx context.Context) error {
 	return old.Await(bounded) // it has the socket's lock until then
 }
 
-func (n nursery) have(ctx context.Context) error {
+func (n keeperHolder) haveKeeper(ctx context.Context) error {
 	if n.keeper.Ping(ctx) == nil {
 		n.confineLiving(ctx)
 		return nil
@@ -123,20 +123,20 @@ func (n nursery) have(ctx context.Context) error {
 		_ = cmd.Process.Kill() // it is ours, and holds nothing
 		return errors.Join(err, <-ended)
 	}
-	return n.await(ctx, ended)
+	return n.awaitKeeper(ctx, ended)
 }
 
 // confine puts a keeper into its control group.
-func (n nursery) confine(pid int) (err error) {
+func (n keeperHolder) confine(pid int) (err error) {
 	if n.groups != nil {
-		*n.limited, err = n.groups.adopt("keeper", pid, n.groups.limits.Keeper)
+		*n.limited, err = n.groups.adoptProcess("keeper", pid, n.groups.limits.Keeper)
 	}
 	return err
 }
 
 // confineLiving does so with a keeper that an earlier daemon began, whose release may have had
 // no groups. One that already has more than its limit goes on: sandboxes would end with it.
-func (n nursery) confineLiving(ctx context.Context) {
+func (n keeperHolder) confineLiving(ctx context.Context) {
 	pid, err := listeningPid(ctx, n.paths.KeeperSocket())
 	if err == nil {
 		err = n.confine(pid)
@@ -146,7 +146,7 @@ func (n nursery) confineLiving(ctx context.Context) {
 	}
 }
 
-func (n nursery) await(ctx context.Context, ended <-chan error) error {
+func (n keeperHolder) awaitKeeper(ctx context.Context, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, keeperTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -172,10 +172,10 @@ func orExit(err error) error {
 	return err
 }
 
-// watch begins to watch the keeper: when it dies, another one is started, and replaced
+// watchKeeper begins to watch the keeper: when it dies, another one is started, and replaced
 // is called for what died with it. end ends the watching, and returns when it has; a
 // keeper that dies afterwards is none of it.
-func (n nursery) watch(replaced func(context.Context)) (end func()) {
+func (n keeperHolder) watchKeeper(replaced func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	errand.Go(func() {
@@ -196,15 +196,15 @@ func (n nursery) watch(replaced func(context.Context)) (end func()) {
 }
 
 // replace tries until another keeper answers.
-func (n nursery) replace(ctx context.Context, replaced func(context.Context)) {
+func (n keeperHolder) replace(ctx context.Context, replaced func(context.Context)) {
 	why := ""
 	if n.limited != nil {
-		if err := n.limited.explain(nil); err != nil {
+		if err := n.limited.explainEnd(nil); err != nil {
 			why = err.Error()
 		}
 	}
 	n.log.ErrorContext(ctx, "the keeper has died, and all sandboxes with it; another one is started", "why", why)
-	for err := n.have(ctx); ; err = n.have(ctx) {
+	for err := n.haveKeeper(ctx); ; err = n.haveKeeper(ctx) {
 		if ctx.Err() != nil {
 			return
 		}

@@ -84,7 +84,7 @@ func TestAnOlderKeeperIsReplacedWhenItHoldsNothing(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 		}
-		n := nursery{keeper: d.keeper, paths: d.opts.Paths, log: d.opts.Log}
+		n := keeperHolder{keeper: d.keeper, paths: d.opts.Paths, log: d.opts.Log}
 		must(t, n.retire(t.Context()))
 		answers := d.keeper.Ping(t.Context()) == nil
 		if answers != holds {

@@ -29,8 +29,8 @@ const (
 // sandboxHeader names the sandbox whose data plane a request is for.
 const sandboxHeader = "E2b-Sandbox-Id"
 
-// wires are what the TCP listener speaks. A nil one is not there.
-type wires struct {
+// apiHandlers are what the TCP listener speaks. A nil one is not there.
+type apiHandlers struct {
 	control http.Handler // sandboxes, by the E2B protocol; X-API-Key
 	data    http.Handler // what is in one sandbox, and its ports
 	// owns tells that a request is data's by what only data knows, such as a
@@ -94,7 +94,7 @@ func (d *Daemon) serveTCP(context.Context) error {
 		return err
 	}
 	cfg := d.opts.Config.Listen
-	d.tcp.http.Handler = d.used.of((&front{
+	d.tcp.http.Handler = d.used.countRequests((&front{
 		wires: spoken, health: d.health, domain: cfg.Domain, telemetry: d.telemetry, log: d.opts.Log,
 		pace: newPace(cfg.RequestsPerSecond, cfg.Burst), tokens: d.clients.tokens,
 		ownerOf: func(id string) (string, bool) {
@@ -131,7 +131,7 @@ func apiBundle(d *Daemon) string {
 
 // front is the TCP listener's handler: it limits, and finds out whose a request is.
 type front struct {
-	wires     wires
+	wires     apiHandlers
 	health    *health
 	domain    string // "": ports have no names
 	telemetry *telemetry.Telemetry
@@ -152,40 +152,40 @@ func (f *front) handler() http.Handler {
 	f.wires.data = f.watched(wireData, f.wires.data)
 	f.wires.v1 = f.watched(wireV1, f.wires.v1)
 	f.wires.mcp = f.watched(wireMCP, f.wires.mcp)
-	return backend.Hurried(identified(f.recovering(http.HandlerFunc(f.serve))))
+	return backend.Hurried(identified(f.recovering(http.HandlerFunc(f.routeRequest))))
 }
 
 // watched counts and traces a wire's requests; a wire that is not there says so.
 func (f *front) watched(name string, wire http.Handler) http.Handler {
 	if wire == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			refuse(w, http.StatusNotFound, "this daemon does not speak the protocol of this route")
+			refuseClient(w, http.StatusNotFound, "this daemon does not speak the protocol of this route")
 		})
 	}
 	return f.telemetry.HTTP(name, wire)
 }
 
-// serve routes. The host's name comes first: what is asked for under the name of a
+// routeRequest routes. The host's name comes first: what is asked for under the name of a
 // sandbox's port is never the daemon's own.
-func (f *front) serve(w http.ResponseWriter, r *http.Request) {
+func (f *front) routeRequest(w http.ResponseWriter, r *http.Request) {
 	sandbox, data := f.sandboxOf(r)
 	if !data {
 		switch r.URL.Path {
 		case "/healthz":
-			alive(w, r)
+			serveAlive(w, r)
 			return
 		case "/readyz":
-			f.health.ready(false)(w, r)
+			f.health.serveReady(false)(w, r)
 			return
 		}
 	}
-	who, owner, after, ok := f.admit(r, sandbox, data)
+	who, owner, after, ok := f.admitRequest(r, sandbox, data)
 	sortOut(w, r, who, owner)
 	if !ok {
 		f.telemetry.Limited(who)
-		f.slow(r.Context())
+		f.slowRefusal(r.Context())
 		e2b.TellWait(w.Header(), after) // no other wire's clients look for more than Retry-After
-		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("requests come too fast; try again in %d s", after))
+		refuseClient(w, http.StatusTooManyRequests, fmt.Sprintf("requests come too fast; try again in %d s", after))
 		return
 	}
 	switch {
@@ -253,7 +253,7 @@ func recovering(t *telemetry.Telemetry, log logger, next http.Handler) http.Hand
 			}
 			t.Panicked()
 			log.ErrorContext(r.Context(), "a handler panicked", "panic", fmt.Sprint(failure), "stack", string(debug.Stack()))
-			refuse(w, http.StatusInternalServerError, "something inside failed; the daemon's log says more under the request "+telemetry.RequestID(r.Context()))
+			refuseClient(w, http.StatusInternalServerError, "something inside failed; the daemon's log says more under the request "+telemetry.RequestID(r.Context()))
 		}()
 		next.ServeHTTP(w, r)
 	})
@@ -276,9 +276,9 @@ func identified(next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers a client whose wire is not known: a problem document that has
+// refuseClient answers a client whose wire is not known: a problem document that has
 // what clients of the E2B protocol look for, too.
-func refuse(w http.ResponseWriter, status int, sentence string) {
+func refuseClient(w http.ResponseWriter, status int, sentence string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
 	//nolint:errcheck,errchkjson // the client went away; there is nobody to tell

@@ -53,7 +53,7 @@ func (book) Check(secret string) (token.Token, bool) {
 func newFront(t *testing.T, perSecond float64, burst int) *front {
 	t.Helper()
 	return &front{
-		wires: wires{
+		wires: apiHandlers{
 			control: named("control"), data: named("data"), v1: named("v1"), mcp: named("mcp"),
 			owns:  func(r *http.Request) bool { return r.URL.Query().Has("signature") },
 			holds: func(r *http.Request, sandbox string) bool { return r.Header.Get("X-Access-Token") == "of "+sandbox },
@@ -124,7 +124,7 @@ func TestRoutes(t *testing.T) {
 func TestWiresThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, 1e6, 1e6)
-	f.wires, f.tokens = wires{}, nil
+	f.wires, f.tokens = apiHandlers{}, nil
 	w := ask(t, f.handler(), func(r *http.Request) { r.Header.Set("X-Api-Key", "good") })
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `"message":"this daemon does not speak`) {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -144,7 +144,7 @@ func TestReasonsStayOnTheHost(t *testing.T) {
 	if over.Code != http.StatusServiceUnavailable || over.Body.String() != "log: failed\nkeeper: ok\n" {
 		t.Errorf("TCP: %d %q", over.Code, over.Body)
 	}
-	admin := ask(t, f.health.ready(true), func(*http.Request) {})
+	admin := ask(t, f.health.serveReady(true), func(*http.Request) {})
 	if admin.Code != http.StatusServiceUnavailable || admin.Body.String() != "log: /secret/path is full\nkeeper: ok\n" {
 		t.Errorf("admin: %d %q", admin.Code, admin.Body)
 	}
@@ -265,13 +265,13 @@ var guess atomic.Int64
 func TestPaceHasAnEnd(t *testing.T) {
 	t.Parallel()
 	p := newPace(0.001, 1)
-	if _, ok := p.allow("often", 1); !ok {
+	if _, ok := p.allowRequest("often", 1); !ok {
 		t.Fatal("the first is refused")
 	}
 	for i := range 3 * maxPaced {
-		p.allow(fmt.Sprint("once", i), 1)
+		p.allowRequest(fmt.Sprint("once", i), 1)
 		if i%1_000 == 0 {
-			if _, ok := p.allow("often", 1); ok {
+			if _, ok := p.allowRequest("often", 1); ok {
 				t.Fatalf("forgotten after %d others", i)
 			}
 		}

@@ -66,7 +66,7 @@ func watchLoad(opts Options, sandboxes *sandbox.Manager) func() telemetry.Load {
 			out.Pressure[resource] = telemetry.Pressure(p)
 		}
 		for name, size := range dirs {
-			if bytes, known := size.bytes(); known {
+			if bytes, known := size.lastSum(); known {
 				out.Bytes[name] = bytes
 			}
 		}
@@ -89,18 +89,18 @@ type sizeOf struct {
 	taken  time.Time
 }
 
-// bytes is the last sum; false: none was made yet.
-func (s *sizeOf) bytes() (total int64, known bool) {
+// lastSum is the last sum; false: none was made yet.
+func (s *sizeOf) lastSum() (total int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.adding && (!s.known || time.Since(s.taken) >= sizeKept) {
 		s.adding = true
-		errand.Go(s.add)
+		errand.Go(s.sumAgain)
 	}
 	return s.last, s.known
 }
 
-func (s *sizeOf) add() {
+func (s *sizeOf) sumAgain() {
 	var total int64
 	added := false
 	defer func() {

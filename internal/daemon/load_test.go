@@ -51,24 +51,24 @@ func TestSizesAreAddedUpBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sizeOf{dir: dir}
 		put("a")
-		if n, known := s.bytes(); known {
+		if n, known := s.lastSum(); known {
 			t.Errorf("%d bytes are known at once", n)
 		}
 		synctest.Wait()
-		if n, known := s.bytes(); n != 1<<20 || !known {
+		if n, known := s.lastSum(); n != 1<<20 || !known {
 			t.Errorf("%d bytes, known: %t", n, known)
 		}
 		put("b")
 		time.Sleep(sizeKept - time.Second)
-		s.bytes()
+		s.lastSum()
 		synctest.Wait()
-		if n, _ := s.bytes(); n != 1<<20 {
+		if n, _ := s.lastSum(); n != 1<<20 {
 			t.Errorf("it was added up anew: %d", n)
 		}
 		time.Sleep(2 * time.Second)
-		s.bytes()
+		s.lastSum()
 		synctest.Wait()
-		if n, _ := s.bytes(); n != 2<<20 {
+		if n, _ := s.lastSum(); n != 2<<20 {
 			t.Errorf("it was not added up anew: %d", n)
 		}
 		if err := os.Rename(dir, dir+".away"); err != nil {
@@ -78,18 +78,18 @@ func TestSizesAreAddedUpBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(sizeKept)
-		s.bytes()
+		s.lastSum()
 		synctest.Wait()
-		if n, known := s.bytes(); n != 2<<20 || !known {
+		if n, known := s.lastSum(); n != 2<<20 || !known {
 			t.Errorf("of a directory that can't be looked at: %d, %t", n, known)
 		}
 		if err := os.Remove(dir); err != nil {
 			t.Fatal(err)
 		}
 		gone := &sizeOf{dir: filepath.Join(dir, "missing")}
-		gone.bytes()
+		gone.lastSum()
 		synctest.Wait()
-		if n, known := gone.bytes(); n != 0 || !known {
+		if n, known := gone.lastSum(); n != 0 || !known {
 			t.Errorf("of a directory that is not there: %d, %t", n, known)
 		}
 	})

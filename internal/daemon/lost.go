@@ -119,13 +119,13 @@ func summariesOf(d *Daemon) summaries {
 	}
 }
 
-// keep looks for them again and again, and has summaries written; after an upgrade it finds those that the
+// keepLooking looks for them again and again, and has summaries written; after an upgrade it finds those that the
 // version before passed over. It returns what ends that and waits for it.
-func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, write summaries, log *slog.Logger) (end func()) {
+func (l *lost) keepLooking(ctx context.Context, follows func(unended.Begin) bool, write summaries, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	errand.In(&both, func() {
-		errand.Stay(ctx, func() { l.look(ctx, follows, write.nowAndThen, log) })
+		errand.Stay(ctx, func() { l.lookOnce(ctx, follows, write.nowAndThen, log) })
 	})
 	errand.In(&both, func() {
 		if err := l.registry.ReadEarlier(ctx); err != nil && ctx.Err() == nil {
@@ -145,7 +145,7 @@ func tellUnwritten(err error, log *slog.Logger) {
 	}
 }
 
-func (l *lost) look(ctx context.Context, follows func(unended.Begin) bool, write func(context.Context) error, log *slog.Logger) {
+func (l *lost) lookOnce(ctx context.Context, follows func(unended.Begin) bool, write func(context.Context) error, log *slog.Logger) {
 	tick := time.NewTicker(lostEvery)
 	defer tick.Stop()
 	for {

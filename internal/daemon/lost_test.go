@@ -87,7 +87,7 @@ func TestSummariesAreWrittenAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := l.keep(t.Context(), nil, summaries{
+	end := l.keepLooking(t.Context(), nil, summaries{
 		nowAndThen: func(context.Context) error { return nil },
 		atTheEnd: func(ctx context.Context) error {
 			written++
@@ -109,7 +109,7 @@ func TestWhatTheVersionBeforePassedOverIsFound(t *testing.T) {
 	l, err := openLost(t.Context(), log, path)
 	must(t, err)
 	nothing := func(context.Context) error { return nil }
-	defer l.keep(t.Context(), nil, summaries{nowAndThen: nothing, atTheEnd: nothing}, quiet())()
+	defer l.keepLooking(t.Context(), nil, summaries{nowAndThen: nothing, atTheEnd: nothing}, quiet())()
 	for found := false; !found; { // the test's own time limit bounds it
 		must(t, l.registry.EndAll(t.Context(), "", func(b unended.Begin) bool { found = b.Sandbox == "sb"; return false }))
 	}

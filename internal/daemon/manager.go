@@ -67,7 +67,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		return err
 	}
 	d.approvals.queue.FollowRuns(d.liveRuns)
-	d.quietKeeper = d.nursery.watch(d.sandboxes.KeeperEnded)
+	d.quietKeeper = d.nursery.watchKeeper(d.sandboxes.KeeperEnded)
 	return nil
 }
 

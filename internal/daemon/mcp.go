@@ -22,7 +22,7 @@ func openMCP(d *Daemon) http.Handler {
 	d.serves = append(d.serves, own)
 	server := mcp.New(mcp.Config{
 		Connect: func(_ context.Context, secret string) (mcp.Backend, error) {
-			return mcp.Over(client.Through("this daemon", secret, inside.dial)), nil
+			return mcp.Over(client.Through("this daemon", secret, inside.dialInside)), nil
 		},
 		ApprovalURL: d.opts.Config.Approvals.URL, Installers: all.Installers(), Version: d.opts.Version, Logger: d.opts.Log.With("wire", wireMCP), Room: d.clients.room,
 	})
@@ -42,8 +42,8 @@ func newInside() *inside {
 	return &inside{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// dial makes a connection to it.
-func (l *inside) dial(ctx context.Context) (net.Conn, error) {
+// dialInside makes a connection to it.
+func (l *inside) dialInside(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
 	case l.conns <- theirs:

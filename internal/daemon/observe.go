@@ -47,7 +47,7 @@ func (d *Daemon) closeTelemetry() {
 // there.
 func (d *Daemon) watchParts() {
 	size := &sizeOf{dir: d.opts.Paths.Audit()}
-	size.add() // the first scrape has it
+	size.sumAgain() // the first scrape has it
 	d.telemetry.Watch(telemetry.Sources{
 		Sandboxes: d.countSandboxes,
 		Pool: func() telemetry.Pool {
@@ -57,7 +57,7 @@ func (d *Daemon) watchParts() {
 		Pending: d.approvals.queue.Waiting,
 		Log: func() telemetry.LogSize {
 			next, _ := d.log.End()
-			bytes, _ := size.bytes()
+			bytes, _ := size.lastSum()
 			return telemetry.LogSize{Records: int64(next), Bytes: bytes}
 		},
 		Load: watchLoad(d.opts, d.sandboxes),

@@ -31,21 +31,21 @@ const (
 	strangerFactor = 0.25
 )
 
-// admit says who a request is from, whether it may go on now, and if not, in how many seconds it
+// admitRequest says who a request is from, whether it may go on now, and if not, in how many seconds it
 // may. owner is whose its connection is: a token, or a sandbox that belongs to none.
-func (f *front) admit(r *http.Request, sandbox string, data bool) (who, owner string, after int, ok bool) {
-	who, key, factor := f.whose(r, sandbox, data)
+func (f *front) admitRequest(r *http.Request, sandbox string, data bool) (who, owner string, after int, ok bool) {
+	who, key, factor := f.requestOwner(r, sandbox, data)
 	owner = key
 	if who == fromSandbox {
 		if token, _ := f.ownerOf(sandbox); token != "" { // who has many sandboxes has no more for it
 			owner = token
 		}
 	}
-	after, ok = f.pace.allow(who+" "+key, factor)
+	after, ok = f.pace.allowRequest(who+" "+key, factor)
 	return who, owner, after, ok
 }
 
-func (f *front) whose(r *http.Request, sandbox string, data bool) (who, key string, factor float64) {
+func (f *front) requestOwner(r *http.Request, sandbox string, data bool) (who, key string, factor float64) {
 	if _, known := f.ownerOf(sandbox); data && sandbox != "" && known {
 		switch {
 		case r.Header.Get(sandboxHeader) == "":
@@ -74,8 +74,8 @@ const (
 	refusalsHeld = 256
 )
 
-// slow waits before a refusal for its pace is told.
-func (f *front) slow(ctx context.Context) {
+// slowRefusal waits before a refusal for its pace is told.
+func (f *front) slowRefusal(ctx context.Context) {
 	if f.slowed.Add(1) <= refusalsHeld {
 		timer := time.NewTimer(refusalTime)
 		defer timer.Stop()
@@ -105,9 +105,9 @@ func newPace(perSecond float64, burst int) *pace {
 	return &pace{perSecond: perSecond, burst: burst, recent: map[string]*rate.Limiter{}}
 }
 
-// allow counts a request of a client; after is in seconds, at least 1.
-func (p *pace) allow(key string, factor float64) (after int, ok bool) {
-	reserved := p.of(key, factor).Reserve()
+// allowRequest counts a request of a client; after is in seconds, at least 1.
+func (p *pace) allowRequest(key string, factor float64) (after int, ok bool) {
+	reserved := p.limiterOf(key, factor).Reserve()
 	if !reserved.OK() {
 		return 1, false
 	}
@@ -119,7 +119,7 @@ func (p *pace) allow(key string, factor float64) (after int, ok bool) {
 	return max(1, int(math.Ceil(wait.Seconds()))), false
 }
 
-func (p *pace) of(key string, factor float64) *rate.Limiter {
+func (p *pace) limiterOf(key string, factor float64) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.recent[key]; l != nil {

@@ -14,7 +14,7 @@ func TestOneNetworkHasOnePace(t *testing.T) {
 	from := func(address string) bool {
 		r := httptest.NewRequest("GET", "/sandboxes", nil)
 		r.RemoteAddr = address
-		_, _, _, ok := f.admit(r, "", false)
+		_, _, _, ok := f.admitRequest(r, "", false)
 		return ok
 	}
 	admitted := 0

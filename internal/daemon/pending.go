@@ -47,7 +47,7 @@ func (d *Daemon) followQueue(ctx context.Context) *pending {
 	done := make(chan struct{})
 	errand.Go(func() {
 		defer close(done)
-		errand.Stay(following, func() { p.follow(following) })
+		errand.Stay(following, func() { p.followQueue(following) })
 	})
 	d.quietQueue = func() {
 		end()
@@ -56,18 +56,18 @@ func (d *Daemon) followQueue(ctx context.Context) *pending {
 	return p
 }
 
-// follow tells of the queue's events until ctx ends.
-func (p *pending) follow(ctx context.Context) {
+// followQueue tells of the queue's events until ctx ends.
+func (p *pending) followQueue(ctx context.Context) {
 	after := p.queue.LastEvent()
 	for ctx.Err() == nil {
-		p.tell() // of what may have come before it was watched
+		p.tellPending() // of what may have come before it was watched
 		for e, err := range p.queue.Watch(ctx, after) {
 			if err != nil {
 				p.log.Error("the approval queue's events can't be read; it is tried again", "err", err)
 				break
 			}
 			after = e.Number
-			p.tell()
+			p.tellPending()
 		}
 		select {
 		case <-ctx.Done():
@@ -76,7 +76,7 @@ func (p *pending) follow(ctx context.Context) {
 	}
 }
 
-func (p *pending) tell() {
+func (p *pending) tellPending() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.changed)

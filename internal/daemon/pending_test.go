@@ -61,7 +61,7 @@ func TestPending(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.follow(ctx)
+		p.followQueue(ctx)
 	}()
 	open, changed, err := p.Pending(ctx, []string{"ap-1", "ap-2", "ap-3", "ap-none"})
 	if err != nil || !slices.Equal(open, []string{"ap-1", "ap-3"}) {

@@ -28,9 +28,9 @@ type poolTargets struct {
 	log       *slog.Logger
 }
 
-// keep tells the manager what to hold ready, until ctx ends. A policy or
+// keepTargets tells the manager what to hold ready, until ctx ends. A policy or
 // template that is not there is no reason to end: it may come.
-func (s poolTargets) keep(ctx context.Context) (stop func()) {
+func (s poolTargets) keepTargets(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	errand.Go(func() {
@@ -39,7 +39,7 @@ func (s poolTargets) keep(ctx context.Context) (stop func()) {
 		defer tick.Stop()
 		said := ""
 		for {
-			if err := errand.Try(func() error { return s.set(ctx) }); err != nil && ctx.Err() == nil && err.Error() != said {
+			if err := errand.Try(func() error { return s.setTargets(ctx) }); err != nil && ctx.Err() == nil && err.Error() != said {
 				said = err.Error()
 				s.log.Warn("the pool can't be kept as configured", "err", err)
 			}
@@ -53,9 +53,9 @@ func (s poolTargets) keep(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// set holds ready what can be, and returns the first reason why something
+// setTargets holds ready what can be, and returns the first reason why something
 // can't.
-func (s poolTargets) set(ctx context.Context) (first error) {
+func (s poolTargets) setTargets(ctx context.Context) (first error) {
 	var targets []sandbox.PoolTarget
 	cfg := s.config()
 	for _, p := range cfg.Pool {

@@ -42,23 +42,23 @@ func newProcessGroups(groups *cgroup.Hierarchy, limits config.Processes, log *sl
 	return p
 }
 
-// limited is a process in its group.
-type limited struct {
+// limitedProcess is a process in its group.
+type limitedProcess struct {
 	name   string
 	group  *cgroup.Group // nil where there are no groups
 	limits cgroup.Limits
 	before cgroup.Met
 }
 
-// adopt puts a process into the group of its name, which it makes or sets anew. A limit that
+// adoptProcess puts a process into the group of its name, which it makes or sets anew. A limit that
 // this host can't enforce is left out; newProcessGroups has told.
-func (p *processGroups) adopt(name string, pid int, l config.ProcessLimit) (limited, error) {
+func (p *processGroups) adoptProcess(name string, pid int, l config.ProcessLimit) (limitedProcess, error) {
 	if p == nil {
-		return limited{name: name}, nil
+		return limitedProcess{name: name}, nil
 	}
 	missing := p.groups.Missing()
 	if len(missing) == len(cgroup.Controllers()) {
-		return limited{name: name}, nil
+		return limitedProcess{name: name}, nil
 	}
 	limits := limitsOf(l)
 	for c := range missing {
@@ -76,9 +76,9 @@ func (p *processGroups) adopt(name string, pid int, l config.ProcessLimit) (limi
 		err = group.Adopt(pid)
 	}
 	if err != nil {
-		return limited{}, fmt.Errorf("the %s can't be given its control group: %w", name, err)
+		return limitedProcess{}, fmt.Errorf("the %s can't be given its control group: %w", name, err)
 	}
-	return limited{name: name, group: group, limits: limits, before: group.Counters()}, nil
+	return limitedProcess{name: name, group: group, limits: limits, before: group.Counters()}, nil
 }
 
 // limitsOf are those of a configuration.
@@ -86,16 +86,16 @@ func limitsOf(l config.ProcessLimit) cgroup.Limits {
 	return cgroup.Limits{MemoryBytes: int64(l.Memory), Pids: l.Tasks, Weight: l.CPUWeight}
 }
 
-// explain names the limit that ended the process, if one did.
-func (l limited) explain(err error) error {
+// explainEnd names the limit that ended the process, if one did.
+func (l limitedProcess) explainEnd(err error) error {
 	if l.group == nil {
 		return err
 	}
-	return l.met(l.group.Counters(), err)
+	return l.explainMet(l.group.Counters(), err)
 }
 
-// met is explain with the group's counters as they are now.
-func (l limited) met(now cgroup.Met, err error) error {
+// explainMet is explain with the group's counters as they are now.
+func (l limitedProcess) explainMet(now cgroup.Met, err error) error {
 	key := l.name
 	if key == "reader" { // its limits are the gateway's
 		key = "gateway"
@@ -109,8 +109,8 @@ func (l limited) met(now cgroup.Met, err error) error {
 	return err
 }
 
-// remove removes the group of a process that ends now, or has ended.
-func (p *processGroups) remove(ctx context.Context, name string) {
+// removeGroup removes the group of a process that ends now, or has ended.
+func (p *processGroups) removeGroup(ctx context.Context, name string) {
 	if p == nil { // the daemon ends before it had any
 		return
 	}

@@ -23,15 +23,15 @@ func TestWithoutGroups(t *testing.T) {
 	if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "run without limits of cpu, memory, pids") || !strings.Contains(text, "mount cgroup2") {
 		t.Errorf("it says %q", text)
 	}
-	in, err := p.adopt("gateway", os.Getpid(), config.ProcessLimit{Memory: 1 << 30, Tasks: 100})
+	in, err := p.adoptProcess("gateway", os.Getpid(), config.ProcessLimit{Memory: 1 << 30, Tasks: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := errors.New("signal: killed")
-	if got := in.explain(ended); !errors.Is(got, ended) || got.Error() != ended.Error() {
+	if got := in.explainEnd(ended); !errors.Is(got, ended) || got.Error() != ended.Error() {
 		t.Errorf("of an end nobody knows why it says %v", got)
 	}
-	p.remove(t.Context(), "gateway")
+	p.removeGroup(t.Context(), "gateway")
 	if strings.Count(said.String(), "\n") != 1 {
 		t.Errorf("it says more: %s", said.String())
 	}
@@ -41,9 +41,9 @@ func TestWithoutGroups(t *testing.T) {
 func TestALimitIsNamedAsItIsSet(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{"gateway": "gateway", "keeper": "keeper", "reader": "gateway"} {
-		in := limited{name: name}
+		in := limitedProcess{name: name}
 		for end, now := range map[string]cgroup.Met{".memory (": {OOMKills: 1}, ".tasks (": {PidsRefused: 1}} {
-			if got := in.met(now, errors.New("ended")); !strings.Contains(got.Error(), "the "+name+" reached") || !strings.Contains(got.Error(), " processes."+key+end) {
+			if got := in.explainMet(now, errors.New("ended")); !strings.Contains(got.Error(), "the "+name+" reached") || !strings.Contains(got.Error(), " processes."+key+end) {
 				t.Errorf("%s: %v", name, got)
 			}
 		}

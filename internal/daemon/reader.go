@@ -72,7 +72,7 @@ func newReleaseReader(d *Daemon) *releaseReader {
 
 // Kept tells whether the cache has the file. It is not verified: who reads it does that.
 func (r *releaseReader) Kept(k httpapi.KeptRelease) bool {
-	f, err := r.open(k)
+	f, err := r.openCached(k)
 	if err != nil {
 		return false
 	}
@@ -80,8 +80,8 @@ func (r *releaseReader) Kept(k httpapi.KeptRelease) bool {
 	return true
 }
 
-// open opens a file of the cache, which is the gateway's: a link that leads out of it is not followed.
-func (r *releaseReader) open(k httpapi.KeptRelease) (*os.File, error) {
+// openCached opens a file of the cache, which is the gateway's: a link that leads out of it is not followed.
+func (r *releaseReader) openCached(k httpapi.KeptRelease) (*os.File, error) {
 	name, err := cache.BlobName(k.SHA256)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (r *releaseReader) Look(ctx context.Context, ask httpapi.ReleaseLook) (rele
 	case <-ctx.Done():
 		return none, nil, ctx.Err()
 	}
-	after, err := r.open(ask.After)
+	after, err := r.openCached(ask.After)
 	if err != nil {
 		return none, nil, err
 	}
@@ -126,7 +126,7 @@ func (r *releaseReader) Look(ctx context.Context, ask httpapi.ReleaseLook) (rele
 	files := []*os.File{after}
 	document := readerDocument{After: ask.After, Path: ask.Path, Ecosystem: ask.Ecosystem, Scripts: ask.Scripts, Confinement: r.d.gateway.bootDocument().Confinement}
 	if ask.Before != nil {
-		before, err := r.open(*ask.Before)
+		before, err := r.openCached(*ask.Before)
 		if err != nil {
 			return none, nil, err
 		}
@@ -134,7 +134,7 @@ func (r *releaseReader) Look(ctx context.Context, ask httpapi.ReleaseLook) (rele
 		document.Before = *ask.Before
 		files = append(files, before)
 	}
-	answer, err := r.run(ctx, document, files)
+	answer, err := r.runReader(ctx, document, files)
 	switch {
 	case err != nil:
 		return none, nil, err
@@ -148,8 +148,8 @@ func (r *releaseReader) Look(ctx context.Context, ask httpapi.ReleaseLook) (rele
 	return none, answer.Text, nil
 }
 
-// run starts a reader and reads what it finds.
-func (r *releaseReader) run(ctx context.Context, document readerDocument, files []*os.File) (answer readerAnswer, err error) {
+// runReader starts a reader and reads what it finds.
+func (r *releaseReader) runReader(ctx context.Context, document readerDocument, files []*os.File) (answer readerAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readerTime)
 	defer cancel()
 	in, out, err := os.Pipe()
@@ -173,7 +173,7 @@ func (r *releaseReader) run(ctx context.Context, document readerDocument, files 
 	if len(data) > maxReadBack {
 		cancel()
 	}
-	err = child.limited.explain(child.cmd.Wait())
+	err = child.limited.explainEnd(child.cmd.Wait())
 	if err = errors.Join(err, readErr); err != nil {
 		return answer, fault.Wrap(fault.ErrUnavailable, err, "the release could not be looked into within %s and the limits of this installation", readerTime)
 	}
@@ -198,7 +198,7 @@ func RunReader(boot io.Reader, log *slog.Logger) error {
 		before = os.NewFile(readerBeforeFD, "before")
 	}
 	reach := func() fence.Reach { return fence.Reach{} }
-	if err := b.Confinement.settle(reach, sysfilter.Enter, log); err != nil {
+	if err := b.Confinement.settleRole(reach, sysfilter.Enter, log); err != nil {
 		return err
 	}
 	answer, err := lookInto(b, after, before)

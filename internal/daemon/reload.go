@@ -22,13 +22,13 @@ type settings struct {
 	now config.Config
 }
 
-func (s *settings) get() config.Config {
+func (s *settings) getConfig() config.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-func (s *settings) set(c config.Config) {
+func (s *settings) setConfig(c config.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = c
@@ -49,7 +49,7 @@ func reload(ctx context.Context, d *Daemon, by string) (api.ConfigReload, error)
 	if err := heed(d.opts.Log, slices.Concat(examineSettings(d.opts.Paths, now), examinePools(d.opts.Paths, now))); err != nil {
 		return api.ConfigReload{}, from.Place(err)
 	}
-	taken, change := d.settings.get().Take(now)
+	taken, change := d.settings.getConfig().Take(now)
 	answer := api.ConfigReload{File: from.Path, SHA256: from.SHA256, Reloaded: append([]string{}, change.Reloaded...), AtStart: append([]string{}, change.AtStart...)}
 	if len(change.Reloaded) == 0 && len(change.AtStart) == 0 {
 		return answer, nil
@@ -62,7 +62,7 @@ func reload(ctx context.Context, d *Daemon, by string) (api.ConfigReload, error)
 	}); err != nil {
 		return api.ConfigReload{}, err
 	}
-	d.settings.set(taken)
+	d.settings.setConfig(taken)
 	sandbox.SetHost(d.sandboxes, promisable(taken.Overcommit, d.opts.Log))
 	if d.opts.Level != nil {
 		telemetry.SetLevel(d.opts.Level, taken.Log.Level)

@@ -25,7 +25,7 @@ type recorder struct {
 }
 
 func (r *recorder) Append(_ context.Context, one audit.Record) (audit.Record, error) {
-	r.had, r.got = append(r.had, time.Duration(r.d.settings.get().IdleTimeout)), append(r.got, one)
+	r.had, r.got = append(r.had, time.Duration(r.d.settings.getConfig().IdleTimeout)), append(r.got, one)
 	return one, r.fail
 }
 
@@ -48,7 +48,7 @@ func TestReloadIsOnRecordBeforeItCounts(t *testing.T) {
 	d.records = records
 	for _, c := range []struct{ wrong, fail error }{{wrong: failed}, {fail: failed}} {
 		wrong, records.fail = c.wrong, c.fail
-		if _, err := reload(t.Context(), d, "ann"); !errors.Is(err, failed) || d.settings.get().IdleTimeout != was.IdleTimeout || level.Level() != slog.LevelInfo {
+		if _, err := reload(t.Context(), d, "ann"); !errors.Is(err, failed) || d.settings.getConfig().IdleTimeout != was.IdleTimeout || level.Level() != slog.LevelInfo {
 			t.Errorf("%+v: %v, and it counts", c, err)
 		}
 	}
@@ -58,7 +58,7 @@ func TestReloadIsOnRecordBeforeItCounts(t *testing.T) {
 		t.Errorf("a default template that there is not: %v", err)
 	}
 	now.DefaultTemplate, now.Pool = "", []config.Pool{{Template: "none", Size: 1}}
-	if _, err := reload(t.Context(), d, "ann"); err == nil || !strings.Contains(err.Error(), `pool[0].template is "none", and there is no such template; known are auto, `) || d.settings.get().IdleTimeout != was.IdleTimeout {
+	if _, err := reload(t.Context(), d, "ann"); err == nil || !strings.Contains(err.Error(), `pool[0].template is "none", and there is no such template; known are auto, `) || d.settings.getConfig().IdleTimeout != was.IdleTimeout {
 		t.Errorf("a template that there is not: %v", err)
 	}
 	now.Pool, records.got, records.had = nil, nil, nil
@@ -68,7 +68,7 @@ func TestReloadIsOnRecordBeforeItCounts(t *testing.T) {
 		}
 		now.Log.Format = "" // as it was
 	}
-	if d.settings.get().IdleTimeout != now.IdleTimeout || level.Level() != slog.LevelDebug {
+	if d.settings.getConfig().IdleTimeout != now.IdleTimeout || level.Level() != slog.LevelDebug {
 		t.Error("it does not count")
 	}
 	if len(records.got) != 1 || records.had[0] != time.Minute || records.got[0].User != "ann" || records.got[0].Detail["reloaded"] != "idle_timeout log.level" || records.got[0].Detail["at_start"] != "log.format" || records.got[0].Detail["sha256"] != "12" {

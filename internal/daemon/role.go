@@ -13,7 +13,7 @@ import (
 // roleProcess is this program in a role of its own.
 type roleProcess struct {
 	cmd     *exec.Cmd
-	limited limited
+	limited limitedProcess
 }
 
 // groupOf is the control group of a role: the gateway's dialer is in the gateway's.
@@ -51,7 +51,7 @@ func startRole(ctx context.Context, d *Daemon, name string, document any, attr *
 	}
 	started := &roleProcess{cmd: cmd}
 	// Before it is told anything: what it does, it does within its limits.
-	if started.limited, err = d.groups.adopt(groupOf(name), cmd.Process.Pid, d.opts.Config.Processes.Gateway); err == nil {
+	if started.limited, err = d.groups.adoptProcess(groupOf(name), cmd.Process.Pid, d.opts.Config.Processes.Gateway); err == nil {
 		_, err = out.Write(boot)
 	}
 	if err == nil {

@@ -155,8 +155,8 @@ func (m *memory) recordRollback(ctx context.Context) error {
 	return nil
 }
 
-// remember keeps the log's last checkpoint apart from the log, if it is another.
-func (m *memory) remember() {
+// rememberCheckpoint keeps the log's last checkpoint apart from the log, if it is another.
+func (m *memory) rememberCheckpoint() {
 	if m.log == nil {
 		return
 	}
@@ -174,6 +174,6 @@ func (m *memory) remember() {
 func (m *memory) rememberNowAndThen() {
 	if time.Since(m.at) >= rememberEvery {
 		m.at = time.Now()
-		m.remember()
+		m.rememberCheckpoint()
 	}
 }

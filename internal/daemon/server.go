@@ -63,8 +63,8 @@ type use struct {
 	last atomic.Int64 // unix nanoseconds of the last request's end
 }
 
-// of counts a handler's requests.
-func (u *use) of(next http.Handler) http.Handler {
+// countRequests counts a handler's requests.
+func (u *use) countRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u.busy.Add(1)
 		defer func() {
@@ -75,8 +75,8 @@ func (u *use) of(next http.Handler) http.Handler {
 	})
 }
 
-// idle reports whether nothing was asked for some time.
-func (u *use) idle(since time.Duration) bool {
+// isIdle reports whether nothing was asked for some time.
+func (u *use) isIdle(since time.Duration) bool {
 	return u.busy.Load() == 0 && time.Since(time.Unix(0, u.last.Load())) > since
 }
 

@@ -259,8 +259,8 @@ func TestTheGatewayServesOnceItHasItsNames(t *testing.T) {
 	}{
 		{func() {}, "starting"},
 		{func() { g.announce() }, "started again"},
-		{func() { g.runs(true) }, ""},
-		{func() { g.runs(false) }, "started again"},
+		{func() { g.noteRunning(true) }, ""},
+		{func() { g.noteRunning(false) }, "started again"},
 		{func() { g.broken = io.ErrUnexpectedEOF }, "does not come up"},
 	} {
 		step.do()
@@ -274,16 +274,16 @@ func TestTheGatewayServesOnceItHasItsNames(t *testing.T) {
 func TestAStreamIsUse(t *testing.T) {
 	t.Parallel()
 	var u use
-	if !u.idle(time.Hour) {
+	if !u.isIdle(time.Hour) {
 		t.Error("what was never asked is in use")
 	}
 	w := httptest.NewRecorder()
-	u.of(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if u.idle(0) {
+	u.countRequests(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if u.isIdle(0) {
 			t.Error("a request that goes on is no use")
 		}
 	})).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
-	if u.idle(time.Hour) || u.busy.Load() != 0 {
+	if u.isIdle(time.Hour) || u.busy.Load() != 0 {
 		t.Error("a request that was just answered is no use")
 	}
 }

@@ -17,9 +17,9 @@ import (
 // settler asks those who count something of sandboxes.
 type settler struct{ daemon *Daemon }
 
-// settle has the keeper and the gateway put on record what they count of a sandbox that has ended, the keeper first:
+// settleCounts has the keeper and the gateway put on record what they count of a sandbox that has ended, the keeper first:
 // what it closes is what the gateway then waits for. It is admission's Settle.
-func (s settler) settle(ctx context.Context, sandbox string) error {
+func (s settler) settleCounts(ctx context.Context, sandbox string) error {
 	return errors.Join(s.settleKeeper(ctx, sandbox), settleGateway(ctx, s.daemon.opts.Paths.Uplink(), sandbox))
 }
 

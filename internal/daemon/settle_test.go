@@ -81,7 +81,7 @@ func TestTheEndOfASandboxAsksWhoCounts(t *testing.T) {
 				answerOn(t, d.opts.Paths.Uplink(), c.gateway)
 			}
 			log := &approvaltest.Log{}
-			d.door = admission.New(admission.Config{Log: log, Settle: settler{d}.settle})
+			d.door = admission.New(admission.Config{Log: log, Settle: settler{d}.settleCounts})
 			p, err := policy.Parse("q", []byte("name: q\n"))
 			must(t, err)
 			must(t, d.door.Register(admission.Run{Sandbox: "sb-1", Run: "run-1", Policy: p}))

@@ -27,7 +27,7 @@ func (d *Daemon) requestStop(force bool) error {
 	if force {
 		err = destroyAll(d.sandboxes.List(), func(s *sandbox.Sandbox) error { return d.sandboxes.Destroy(context.Background(), s.Info().ID) })
 	}
-	d.end()
+	d.endRun()
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the daemon ends, and not all of its sandboxes have: they may run on until a daemon is started again, which takes them away")
 	}

@@ -57,14 +57,14 @@ func (g *guarded) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &guardedConn{Conn: conn, guard: g, from: networkOf(conn.RemoteAddr())}
-	for _, old := range g.enter(c) {
+	for _, old := range g.enterStranger(c) {
 		_ = old.Close()
 	}
 	return c, nil
 }
 
-// enter makes a connection a stranger, and returns those that give way.
-func (g *guarded) enter(c *guardedConn) (giveWay []*guardedConn) {
+// enterStranger makes a connection a stranger, and returns those that give way.
+func (g *guarded) enterStranger(c *guardedConn) (giveWay []*guardedConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.open >= g.most && g.strangers.Len() == 0 && !g.closed {
@@ -85,15 +85,15 @@ func (g *guarded) enter(c *guardedConn) (giveWay []*guardedConn) {
 func (g *guarded) oldest(is func(*guardedConn) bool) *guardedConn {
 	for e := g.strangers.Front(); e != nil; e = e.Next() {
 		if c, ok := e.Value.(*guardedConn); ok && is(c) {
-			g.forget(c)
+			g.forgetStranger(c)
 			return c
 		}
 	}
 	panic("strangers are counted that are not there")
 }
 
-// forget takes a connection off the strangers. It needs mu.
-func (g *guarded) forget(c *guardedConn) {
+// forgetStranger takes a connection off the strangers. It needs mu.
+func (g *guarded) forgetStranger(c *guardedConn) {
 	if c.place == nil {
 		return
 	}
@@ -104,12 +104,12 @@ func (g *guarded) forget(c *guardedConn) {
 	}
 }
 
-// own makes a stranger somebody's, unless its owner has as many as one may. It needs mu.
-func (g *guarded) own(c *guardedConn, owner string) {
+// ownConnection makes a stranger somebody's, unless its owner has as many as one may. It needs mu.
+func (g *guarded) ownConnection(c *guardedConn, owner string) {
 	if c.place == nil || g.owned[owner] >= max(1, g.most*3/4) {
 		return
 	}
-	g.forget(c)
+	g.forgetStranger(c)
 	g.owned[owner]++
 	c.owner = owner
 }
@@ -143,7 +143,7 @@ func (c *guardedConn) Close() error {
 		if c.place == nil {
 			c.guard.disown(c)
 		}
-		c.guard.forget(c)
+		c.guard.forgetStranger(c)
 		c.guard.open--
 		c.guard.room.Signal()
 	})
@@ -186,15 +186,15 @@ func guardContext(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// known makes a request's connection its owner's, who has shown what nobody else has.
-func known(ctx context.Context, owner string) {
+// markOwned makes a request's connection its owner's, who has shown what nobody else has.
+func markOwned(ctx context.Context, owner string) {
 	c, ok := ctx.Value(connKey{}).(*guardedConn)
 	if !ok {
 		return
 	}
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
-	c.guard.own(c, owner)
+	c.guard.ownConnection(c, owner)
 }
 
 // sortOut makes a connection somebody's by its request, or has a stranger's end with
@@ -205,7 +205,7 @@ func known(ctx context.Context, owner string) {
 func sortOut(w http.ResponseWriter, r *http.Request, who, owner string) {
 	switch who {
 	case fromToken, fromSandbox:
-		known(r.Context(), owner)
+		markOwned(r.Context(), owner)
 	case fromPort:
 	default:
 		if r.ProtoMajor >= 2 {

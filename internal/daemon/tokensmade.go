@@ -19,8 +19,8 @@ type markedTokens struct {
 	mark, path string
 }
 
-// check refuses a file without tokens where there were some.
-func (m markedTokens) check(ctx context.Context) error {
+// checkTokens refuses a file without tokens where there were some.
+func (m markedTokens) checkTokens(ctx context.Context) error {
 	all, err := m.List(ctx)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (m markedTokens) check(ctx context.Context) error {
 	_, err = os.Lstat(m.mark)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(all) > 0: // made by an earlier version
-		return m.made()
+		return m.markMade()
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
@@ -46,7 +46,7 @@ func (m markedTokens) Put(ctx context.Context, t token.Token) error {
 	if err == nil {
 		return m.Store.Put(ctx, t)
 	}
-	if err := m.made(); err != nil {
+	if err := m.markMade(); err != nil {
 		return err
 	}
 	if err := m.Store.Put(ctx, t); err != nil {
@@ -58,7 +58,7 @@ func (m markedTokens) Put(ctx context.Context, t token.Token) error {
 	return nil
 }
 
-func (m markedTokens) made() error {
+func (m markedTokens) markMade() error {
 	if err := wholefile.Replace(m.mark, []byte("Tokens were made: "+m.path+" has them.\n"), 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be made, so no token is", m.mark)
 	}

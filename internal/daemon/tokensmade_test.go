@@ -55,7 +55,7 @@ func TestTokensThatAreGone(t *testing.T) {
 			t.Helper()
 			put(t, m, nil)
 			must(t, os.Remove(m.mark))
-			must(t, m.check(t.Context()))
+			must(t, m.checkTokens(t.Context()))
 			lose(t, m)
 		}, true},
 		"begun anew": {func(t *testing.T, m markedTokens) {
@@ -75,7 +75,7 @@ func TestTokensThatAreGone(t *testing.T) {
 				return markedTokens{Store: s, mark: filepath.Join(dir, "tokens.made"), path: filepath.Join(dir, "tokens.db")}
 			}
 			c.before(t, open())
-			err := open().check(t.Context())
+			err := open().checkTokens(t.Context())
 			if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "put it back from a copy") {
 				t.Errorf("it says %v", err)
 			}
@@ -97,7 +97,7 @@ func TestAFirstTokenThatCouldNotBeMade(t *testing.T) {
 	if err := m.Put(ended, one); err == nil {
 		t.Fatal("the test has not made the store fail")
 	}
-	if err := m.check(t.Context()); err != nil {
+	if err := m.checkTokens(t.Context()); err != nil {
 		t.Errorf("the next start: %v", err)
 	}
 	must(t, m.Put(t.Context(), one))

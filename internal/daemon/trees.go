@@ -29,7 +29,7 @@ func installKey(command string, n int) string { return fmt.Sprintf("%s/%d", comm
 // Installs implements planning.Trees.
 func (t trees) Installs(id string, of pkgref.Ecosystem) []planning.Install {
 	var found []planning.Install
-	t.each(id, func(key string, in plan.Install, _ sandbox.Started) bool {
+	t.eachInstall(id, func(key string, in plan.Install, _ sandbox.Started) bool {
 		if in.Rewrite.Resolver.Ecosystem == of {
 			found = append(found, planning.Install{Key: key, Command: strings.Join(in.Argv, " ")})
 		}
@@ -38,8 +38,8 @@ func (t trees) Installs(id string, of pkgref.Ecosystem) []planning.Install {
 	return found
 }
 
-// each gives the installs that run in a sandbox until do says that it was enough.
-func (t trees) each(id string, do func(key string, in plan.Install, started sandbox.Started) bool) {
+// eachInstall gives the installs that run in a sandbox until do says that it was enough.
+func (t trees) eachInstall(id string, do func(key string, in plan.Install, started sandbox.Started) bool) {
 	s, err := t.daemon.sandboxes.Get(id)
 	if err != nil {
 		return // it is gone
@@ -63,7 +63,7 @@ func (t trees) each(id string, do func(key string, in plan.Install, started sand
 func (t trees) Rehearse(ctx context.Context, id string, what planning.Install, weigh func(context.Context, string, []planning.Choice, []string) error) error {
 	var install plan.Install
 	var started sandbox.Started
-	t.each(id, func(key string, in plan.Install, c sandbox.Started) bool {
+	t.eachInstall(id, func(key string, in plan.Install, c sandbox.Started) bool {
 		if key == what.Key {
 			install, started = in, c
 		}

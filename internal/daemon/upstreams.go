@@ -89,7 +89,7 @@ func verifierOf(up upstream.Config) (string, error) {
 func (g *gatewayProcess) keepHosts(names []string) {
 	var spread []upstream.Config
 	indexes := map[string]bool{}
-	for _, up := range g.current() {
+	for _, up := range g.currentUpstreams() {
 		if index, err := url.Parse(up.Index); err == nil {
 			indexes[index.Hostname()] = true
 		}
@@ -152,7 +152,7 @@ func (d *Daemon) takeUp(learnt []upstream.Config) {
 		d.opts.Log.Warn("what was learnt of the registries can't be kept", "err", err)
 	}
 	d.registries.Upstreams = append(d.registries.Upstreams, learnt...)
-	d.gateway.use(d.registries.Upstreams)
+	d.gateway.useUpstreams(d.registries.Upstreams)
 }
 
 // askTemplate asks a template's client of an ecosystem, in a sandbox that may

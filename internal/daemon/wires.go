@@ -31,7 +31,7 @@ func (d *Daemon) openClients(ctx context.Context) (err error) {
 		return err
 	}
 	kept := markedTokens{Store: d.clients.store, mark: d.opts.Paths.TokensMade(), path: d.opts.Paths.Tokens()}
-	if err := kept.check(ctx); err != nil {
+	if err := kept.checkTokens(ctx); err != nil {
 		return err
 	}
 	if d.clients.tokens, err = token.Open(ctx, kept, d.clock); err != nil {
@@ -51,18 +51,18 @@ func (d *Daemon) closeClients() {
 }
 
 // openWires makes what the TCP listener speaks.
-func (d *Daemon) openWires() (wires, error) {
+func (d *Daemon) openWires() (apiHandlers, error) {
 	listen := d.opts.Config.Listen
 	keys, err := e2b.LoadKeys(d.opts.Paths.AccessKey(), d.sandboxes)
 	if err != nil {
-		return wires{}, err
+		return apiHandlers{}, err
 	}
 	cells := interpreter.New(interpreter.Config{Host: func(id string) (interpreter.Host, error) { return d.sandboxes.Kernels(id) }, Log: d.opts.Log})
 	data := e2b.NewData(e2b.DataConfig{
 		Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Interpreter: cells, Room: d.clients.room, Underway: d.clients.underway, Alarms: d.log, Log: d.opts.Log,
 	})
 	if err := d.openBuilds(); err != nil {
-		return wires{}, err
+		return apiHandlers{}, err
 	}
 	uid, gid := backend.GuestIDs()
 	control := e2b.NewControl(e2b.Config{
@@ -70,7 +70,7 @@ func (d *Daemon) openWires() (wires, error) {
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: gid, Room: d.clients.room, Underway: d.clients.underway, Log: d.opts.Log,
 		Refused: func(ctx context.Context) { d.api.Refused(ctx, "the E2B protocol") },
 	})
-	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, uploader: control.Uploader, v1: d.api, mcp: openMCP(d)}, nil
+	return apiHandlers{control: control, data: data, owns: data.Owns, holds: data.Holds, uploader: control.Uploader, v1: d.api, mcp: openMCP(d)}, nil
 }
 
 // openBuilds makes what builds clients' templates.

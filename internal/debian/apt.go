@@ -53,8 +53,8 @@ func (a *Archive) configuration(work, architecture string, settings []string) st
 	return b.String()
 }
 
-// apt runs apt-get and returns what it said.
-func (a *Archive) apt(ctx context.Context, work string, args ...string) (string, error) {
+// runApt runs apt-get and returns what it said.
+func (a *Archive) runApt(ctx context.Context, work string, args ...string) (string, error) {
 	program := executable.System("apt-get", a.cfg.Writable)
 	if program == "" {
 		return "", fault.New(fault.ErrUnavailable, "this host has no apt, with which packages of the distribution are chosen and verified: install it, or build a template with what is needed")
@@ -63,7 +63,7 @@ func (a *Archive) apt(ctx context.Context, work string, args ...string) (string,
 	cmd.Dir = work
 	cmd.Env = append(executable.SystemEnvironment(), "APT_CONFIG="+filepath.Join(work, "apt.conf"))
 	cmd.WaitDelay = 5 * time.Second
-	out, said := &bounded{}, &bounded{}
+	out, said := &boundedOutput{}, &boundedOutput{}
 	cmd.Stdout, cmd.Stderr = out, said
 	err := cmd.Run()
 	switch {
@@ -144,8 +144,8 @@ func withoutCredentials(text string) string {
 	return credentials.ReplaceAllString(text, "://")
 }
 
-// why is a sentence about what apt refused: what could not be done, and apt's reason.
-func why(err error, what string) error {
+// aptReason is a sentence about what apt refused: what could not be done, and apt's reason.
+func aptReason(err error, what string) error {
 	failed, ok := errors.AsType[*aptError](err)
 	if !ok {
 		return err
@@ -156,15 +156,15 @@ func why(err error, what string) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "%s: %s", what, failed.why)
 }
 
-// bounded keeps the first of what is written.
-type bounded struct {
+// boundedOutput keeps the first of what is written.
+type boundedOutput struct {
 	bytes.Buffer
 
 	cut bool
 }
 
 // Write implements io.Writer.
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *boundedOutput) Write(p []byte) (int, error) {
 	room := min(len(p), maxOutput-b.Len())
 	b.cut = b.cut || room < len(p)
 	_, _ = b.Buffer.Write(p[:room]) // never fails

@@ -121,7 +121,7 @@ func telling(h *tar.Header) bool {
 		return true
 	}
 	for _, layout := range all.Layouts() {
-		if layout.Tells(entry{h.FileInfo()}) {
+		if layout.Tells(archiveFile{h.FileInfo()}) {
 			return true
 		}
 	}
@@ -140,14 +140,14 @@ func writeBelow(root *os.Root, name string, from io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// entry is a file of an archive as one of a directory.
-type entry struct{ os.FileInfo }
+// archiveFile is a file of an archive as one of a directory.
+type archiveFile struct{ os.FileInfo }
 
 // Type implements fs.DirEntry.
-func (e entry) Type() os.FileMode { return e.Mode().Type() }
+func (e archiveFile) Type() os.FileMode { return e.Mode().Type() }
 
 // Info implements fs.DirEntry.
-func (e entry) Info() (os.FileInfo, error) { return e.FileInfo, nil }
+func (e archiveFile) Info() (os.FileInfo, error) { return e.FileInfo, nil }
 
 func releaseOf(p channel.InstalledPackage) (pkgref.Ref, bool) {
 	if p.Source {

@@ -80,9 +80,9 @@ func Open(cfg Config) (*Archive, error) {
 // setPattern finds the folders of sets.
 const setPattern = "set-*"
 
-// enter waits for an owner's turn to run apt: however much another has in line, one run of it at most
+// awaitTurn waits for an owner's turn to run apt: however much another has in line, one run of it at most
 // comes before.
-func (a *Archive) enter(ctx context.Context, owner string) (leave func(), err error) {
+func (a *Archive) awaitTurn(ctx context.Context, owner string) (leave func(), err error) {
 	if _, leave, err = a.turns.Take(turns.For(ctx, owner)); err != nil {
 		return nil, context.Cause(ctx)
 	}

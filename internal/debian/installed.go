@@ -47,7 +47,7 @@ func ReadInstalled(text string) ([]Installed, error) {
 			continue // removed, or half-way to somewhere
 		}
 		p := Installed{Name: row[1], Version: row[2], Architecture: row[3], fields: row[4:]}
-		if err := p.check(); err != nil {
+		if err := p.checkFields(); err != nil {
 			return nil, err
 		}
 		all = append(all, p)
@@ -63,9 +63,9 @@ var (
 	relation         = regexp.MustCompile(`^[A-Za-z0-9+.:~()<>=,|\[\]! -]*$`)
 )
 
-// check refuses what is in no package of a distribution: nothing of it may end a line, or
+// checkFields refuses what is in no package of a distribution: nothing of it may end a line, or
 // begin a field.
-func (p Installed) check() error {
+func (p Installed) checkFields() error {
 	for text, form := range map[string]*regexp.Regexp{p.Name: packageName, p.Version: packageVersion, p.Architecture: architectureName} {
 		if len(text) > 300 || !form.MatchString(text) {
 			return fault.New(fault.ErrConflict, "the sandbox's list of installed packages has %s, which no package has", excerpt.Of(fmt.Sprintf("%q", text), 100))

@@ -42,7 +42,7 @@ type Action struct {
 
 // Resolve finds out what a request comes to. The set is to be closed.
 func (a *Archive) Resolve(ctx context.Context, w Request) (*Set, error) {
-	arch, err := w.check()
+	arch, err := w.checkRequest()
 	if err != nil {
 		return nil, err
 	}
@@ -53,23 +53,23 @@ func (a *Archive) Resolve(ctx context.Context, w Request) (*Set, error) {
 	if w.Codename != "" && sources.Codename != "" && w.Codename != sources.Codename {
 		return nil, fault.New(fault.ErrConflict, "the template is of %s, and the mirror of this host has %s: have the operator build the template again", excerpt.Of(w.Codename, 40), sources.Codename)
 	}
-	leave, err := a.enter(ctx, w.Owner)
+	leave, err := a.awaitTurn(ctx, w.Owner)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	s := &Set{archive: a, owner: w.Owner}
-	if err := s.prepare(w, arch, sources); err != nil {
+	if err := s.prepareApt(w, arch, sources); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := s.resolve(ctx); err != nil {
+	if err := s.resolveSet(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// check refuses what is no request, and returns the sandbox's architecture.
-func (w Request) check() (arch string, err error) {
+// checkRequest refuses what is no request, and returns the sandbox's architecture.
+func (w Request) checkRequest() (arch string, err error) {
 	if len(w.Names) == 0 || len(w.Names) > MaxNames {
 		return "", fault.Invalid("an install names 1 to %d packages, and not %d", MaxNames, len(w.Names))
 	}
@@ -81,8 +81,8 @@ func (w Request) check() (arch string, err error) {
 	return architecture(w.Installed)
 }
 
-// prepare writes all that apt reads.
-func (s *Set) prepare(w Request, arch string, sources Sources) (err error) {
+// prepareApt writes all that apt reads.
+func (s *Set) prepareApt(w Request, arch string, sources Sources) (err error) {
 	unable := func(err error) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the folder %s of the distribution's packages can't be written", s.archive.cfg.Dir)
 	}
@@ -108,21 +108,21 @@ func (s *Set) prepare(w Request, arch string, sources Sources) (err error) {
 	return nil
 }
 
-// resolve reads the mirror's lists anew and has apt choose. It needs the turn.
-func (s *Set) resolve(ctx context.Context) error {
-	if _, err := s.archive.apt(ctx, s.work, "update", "-qq"); err != nil {
-		return why(err, "the lists of the distribution's mirror can't be had or verified")
+// resolveSet reads the mirror's lists anew and has apt choose. It needs the turn.
+func (s *Set) resolveSet(ctx context.Context) error {
+	if _, err := s.archive.runApt(ctx, s.work, "update", "-qq"); err != nil {
+		return aptReason(err, "the lists of the distribution's mirror can't be had or verified")
 	}
-	listed, err := s.archive.apt(ctx, s.work, append([]string{"--print-uris", "-qq"}, s.args...)...)
+	listed, err := s.archive.runApt(ctx, s.work, append([]string{"--print-uris", "-qq"}, s.args...)...)
 	if err != nil {
-		return why(err, "the packages can't be installed")
+		return aptReason(err, "the packages can't be installed")
 	}
 	if s.packages, err = readURIs(listed); err != nil {
 		return err
 	}
-	order, err := s.archive.apt(ctx, s.work, append([]string{"--simulate", "-qq"}, s.args...)...)
+	order, err := s.archive.runApt(ctx, s.work, append([]string{"--simulate", "-qq"}, s.args...)...)
 	if err != nil {
-		return why(err, "the packages can't be installed")
+		return aptReason(err, "the packages can't be installed")
 	}
 	s.order, err = readOrder(order, s.packages)
 	return err
@@ -216,13 +216,13 @@ func (s *Set) Fetch(ctx context.Context) error {
 	if len(s.packages) == 0 {
 		return nil
 	}
-	leave, err := s.archive.enter(ctx, s.owner)
+	leave, err := s.archive.awaitTurn(ctx, s.owner)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if _, err := s.archive.apt(ctx, s.work, append([]string{"--download-only", "-qq"}, s.args...)...); err != nil {
-		return why(err, "the packages can't be had from the distribution's mirror, or are others than its lists say")
+	if _, err := s.archive.runApt(ctx, s.work, append([]string{"--download-only", "-qq"}, s.args...)...); err != nil {
+		return aptReason(err, "the packages can't be had from the distribution's mirror, or are others than its lists say")
 	}
 	for i, p := range s.packages {
 		if err := s.verify(ctx, p); err != nil {

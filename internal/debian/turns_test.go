@@ -16,7 +16,7 @@ func TestOwnersTakeTurnsToRunApt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leave, err := a.enter(t.Context(), "mallory")
+		leave, err := a.awaitTurn(t.Context(), "mallory")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestOwnersTakeTurnsToRunApt(t *testing.T) {
 		var all sync.WaitGroup
 		for _, owner := range []string{"mallory", "mallory", "mallory", "bob"} {
 			all.Go(func() {
-				leave, err := a.enter(t.Context(), owner)
+				leave, err := a.awaitTurn(t.Context(), owner)
 				if err != nil {
 					t.Error(err)
 					return

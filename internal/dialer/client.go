@@ -36,12 +36,12 @@ type Client struct {
 
 // reply is an answer, and the socket that came with it.
 type reply struct {
-	answer
+	dialAnswer
 
 	socket *os.File
 }
 
-func (r reply) drop() {
+func (r reply) dropSocket() {
 	if r.socket != nil {
 		_ = r.socket.Close() // nobody wants it any more
 	}
@@ -54,7 +54,7 @@ func NewClient(socket *os.File) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{conn: conn, done: make(chan struct{}), shares: turns.New(shares()), waiting: map[uint64]chan<- reply{}}
-	errand.Go(c.read)
+	errand.Go(c.readAnswers)
 	return c, nil
 }
 
@@ -64,8 +64,8 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 // Close ends the connection; the dialer ends then.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// read takes the answers to those who wait for them.
-func (c *Client) read() {
+// readAnswers takes the answers to those who wait for them.
+func (c *Client) readAnswers() {
 	defer close(c.done)
 	packet, rights := make([]byte, maxPacket), make([]byte, unix.CmsgSpace(4))
 	for {
@@ -74,8 +74,8 @@ func (c *Client) read() {
 			return
 		}
 		r := reply{socket: socketOf(rights[:oob])}
-		if err := json.Unmarshal(packet[:n], &r.answer); err != nil {
-			r.drop()
+		if err := json.Unmarshal(packet[:n], &r.dialAnswer); err != nil {
+			r.dropSocket()
 			return
 		}
 		c.mu.Lock()
@@ -86,7 +86,7 @@ func (c *Client) read() {
 		}
 		c.mu.Unlock()
 		if !wanted {
-			r.drop()
+			r.dropSocket()
 		}
 	}
 }
@@ -105,8 +105,8 @@ func socketOf(rights []byte) *os.File {
 	return nil
 }
 
-// ask waits for the answer to a question, as long as ctx lets it.
-func (c *Client) ask(ctx context.Context, q question) (reply, error) {
+// askQuestion waits for the answer to a question, as long as ctx lets it.
+func (c *Client) askQuestion(ctx context.Context, q dialQuestion) (reply, error) {
 	_, leave, err := c.shares.Take(ctx)
 	if err != nil {
 		return reply{}, err
@@ -131,23 +131,23 @@ func (c *Client) ask(ctx context.Context, q question) (reply, error) {
 		_, err = c.conn.Write(text)
 	}
 	if err != nil {
-		c.forget(q.ID, answered)
+		c.forgetAnswer(q.ID, answered)
 		return reply{}, err
 	}
 	select {
 	case r := <-answered:
-		return r, r.wrong()
+		return r, r.checkReply()
 	case <-ctx.Done():
-		c.forget(q.ID, answered)
+		c.forgetAnswer(q.ID, answered)
 		return reply{}, ctx.Err()
 	case <-c.done:
-		c.forget(q.ID, answered)
+		c.forgetAnswer(q.ID, answered)
 		return reply{}, ErrGone
 	}
 }
 
-// forget drops the answer that nobody waits for any more, which may have come.
-func (c *Client) forget(id uint64, answered <-chan reply) {
+// forgetAnswer drops the answer that nobody waits for any more, which may have come.
+func (c *Client) forgetAnswer(id uint64, answered <-chan reply) {
 	c.mu.Lock()
 	_, waited := c.waiting[id]
 	delete(c.waiting, id)
@@ -157,12 +157,12 @@ func (c *Client) forget(id uint64, answered <-chan reply) {
 	}
 	select {
 	case r := <-answered:
-		r.drop()
+		r.dropSocket()
 	default:
 	}
 }
 
-func (r reply) wrong() error {
+func (r reply) checkReply() error {
 	switch {
 	case r.Refused:
 		return fault.New(fault.ErrForbidden, "%s", r.Error)
@@ -174,8 +174,8 @@ func (r reply) wrong() error {
 
 // LookupNetIP resolves a name on the dialer's side.
 func (c *Client) LookupNetIP(ctx context.Context, _, host string) ([]netip.Addr, error) {
-	r, err := c.ask(ctx, question{Resolve: host})
-	r.drop()
+	r, err := c.askQuestion(ctx, dialQuestion{Resolve: host})
+	r.dropSocket()
 	return r.Addresses, err
 }
 
@@ -184,9 +184,9 @@ func (c *Client) DialContext(ctx context.Context, network, at string) (net.Conn,
 	if !strings.HasPrefix(network, "tcp") {
 		return nil, fault.Invalid("the dialer connects over TCP, and not over %.20s", network)
 	}
-	r, err := c.ask(ctx, question{Dial: at})
+	r, err := c.askQuestion(ctx, dialQuestion{Dial: at})
 	if err != nil {
-		r.drop()
+		r.dropSocket()
 		return nil, fmt.Errorf("dial %s: %w", at, err)
 	}
 	if r.socket == nil {

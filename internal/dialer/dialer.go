@@ -48,17 +48,17 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// question is one of the boxed process. One of Resolve and Dial is set.
-type question struct {
+// dialQuestion is one of the boxed process. One of Resolve and Dial is set.
+type dialQuestion struct {
 	ID      uint64 `json:"id"`
 	Resolve string `json:"resolve,omitempty"`
 	Dial    string `json:"dial,omitempty"` // IP:PORT, over TCP
 	Millis  int64  `json:"millis"`         // how long it may take
 }
 
-// answer is to the question of its ID. A socket comes with it if it was to dial and
+// dialAnswer is to the question of its ID. A socket comes with it if it was to dial and
 // nothing is wrong.
-type answer struct {
+type dialAnswer struct {
 	ID        uint64       `json:"id"`
 	Addresses []netip.Addr `json:"addresses,omitempty"`
 	Error     string       `json:"error,omitempty"`

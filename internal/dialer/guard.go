@@ -67,7 +67,7 @@ func (g *guard) resolved(name string, addresses []netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, n := range g.allowed.Names {
-		if !n.covers(name) {
+		if !n.coversName(name) {
 			continue
 		}
 		for _, a := range addresses {
@@ -96,7 +96,7 @@ func classOf(a netip.Addr) address.Class {
 	return class
 }
 
-func (n Name) covers(name string) bool {
+func (n Name) coversName(name string) bool {
 	if below, ok := strings.CutPrefix(n.Name, "*"); ok {
 		return strings.HasSuffix(name, below)
 	}

@@ -49,11 +49,11 @@ func Serve(ctx context.Context, socket *os.File, a Allowed, resolver Resolver) e
 			return err
 		}
 		tries = 0
-		var q question
+		var q dialQuestion
 		if err := json.Unmarshal(packet[:n], &q); err != nil {
 			return fault.Wrap(fault.ErrInvalid, err, "a question to the dialer can't be read")
 		}
-		s.take(ctx, q)
+		s.takeQuestion(ctx, q)
 	}
 }
 
@@ -79,12 +79,12 @@ type server struct {
 	places   chan struct{} // a slot for each question under way
 }
 
-// take answers a question in the background.
-func (s *server) take(ctx context.Context, q question) {
+// takeQuestion answers a question in the background.
+func (s *server) takeQuestion(ctx context.Context, q dialQuestion) {
 	select {
 	case s.places <- struct{}{}:
 	default:
-		s.tell(answer{ID: q.ID, Error: "too many connections are being made"}, nil)
+		s.sendAnswer(dialAnswer{ID: q.ID, Error: "too many connections are being made"}, nil)
 		return
 	}
 	errand.Go(func() {
@@ -93,28 +93,28 @@ func (s *server) take(ctx context.Context, q question) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		if q.Dial != "" {
-			s.dial(ctx, q)
+			s.dialAddress(ctx, q)
 			return
 		}
-		s.resolve(ctx, q)
+		s.resolveName(ctx, q)
 	})
 }
 
-func (s *server) resolve(ctx context.Context, q question) {
+func (s *server) resolveName(ctx context.Context, q dialQuestion) {
 	found, err := s.resolver.LookupNetIP(ctx, "ip", q.Resolve)
 	if err != nil {
-		s.tell(answer{ID: q.ID, Error: err.Error()}, nil)
+		s.sendAnswer(dialAnswer{ID: q.ID, Error: err.Error()}, nil)
 		return
 	}
 	found = found[:min(len(found), maxAddresses)]
 	s.guard.resolved(q.Resolve, found)
-	s.tell(answer{ID: q.ID, Addresses: found}, nil)
+	s.sendAnswer(dialAnswer{ID: q.ID, Addresses: found}, nil)
 }
 
-// dial connects. The check is made on the address that the kernel is about to connect to.
-func (s *server) dial(ctx context.Context, q question) {
+// dialAddress connects. The check is made on the address that the kernel is about to connect to.
+func (s *server) dialAddress(ctx context.Context, q dialQuestion) {
 	if _, err := netip.ParseAddrPort(q.Dial); err != nil {
-		s.tell(answer{ID: q.ID, Refused: true, Error: fmt.Sprintf("%.100q is no address and port", q.Dial)}, nil)
+		s.sendAnswer(dialAnswer{ID: q.ID, Refused: true, Error: fmt.Sprintf("%.100q is no address and port", q.Dial)}, nil)
 		return
 	}
 	var refused error
@@ -129,18 +129,18 @@ func (s *server) dial(ctx context.Context, q question) {
 	conn, err := d.DialContext(ctx, "tcp", q.Dial)
 	switch {
 	case refused != nil:
-		s.tell(answer{ID: q.ID, Refused: true, Error: refused.Error()}, nil)
+		s.sendAnswer(dialAnswer{ID: q.ID, Refused: true, Error: refused.Error()}, nil)
 	case err != nil:
-		s.tell(answer{ID: q.ID, Error: err.Error()}, nil)
+		s.sendAnswer(dialAnswer{ID: q.ID, Error: err.Error()}, nil)
 	default:
 		defer conn.Close()
-		s.tell(answer{ID: q.ID}, conn)
+		s.sendAnswer(dialAnswer{ID: q.ID}, conn)
 	}
 }
 
-// tell sends an answer with a connection's socket, or without one. Who does not read any
+// sendAnswer sends an answer with a connection's socket, or without one. Who does not read any
 // more gets none.
-func (s *server) tell(a answer, conn net.Conn) {
+func (s *server) sendAnswer(a dialAnswer, conn net.Conn) {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return

@@ -18,7 +18,7 @@ func advisories(_ context.Context, in Inputs) []Check {
 		return nil
 	}
 	if err := in.Advisories.Damage(); err != nil {
-		return []Check{fail(name, "import again, or cofferdam advisory remove", "%s", sentence(err))}
+		return []Check{failCheck(name, "import again, or cofferdam advisory remove", "%s", errorSentence(err))}
 	}
 	malware, lists, vulnerabilities := 0, 0, 0
 	unassessed := pkgref.Ecosystems()
@@ -32,18 +32,18 @@ func advisories(_ context.Context, in Inputs) []Check {
 		unassessed = slices.DeleteFunc(unassessed, func(e pkgref.Ecosystem) bool { return s.Vulnerable[string(e)] > 0 })
 	}
 	const how = "cofferdam advisory import reads them from files of the OSV format"
-	of := ok(name, "%d of malware, %s", malware, excerpt.Count(lists, "popularity list", "popularity lists"))
+	of := okCheck(name, "%d of malware, %s", malware, excerpt.Count(lists, "popularity list", "popularity lists"))
 	if malware == 0 {
-		of = warn(name, how, "no advisory of malware is imported, so that known malware is refused only where a policy does it")
+		of = warnCheck(name, how, "no advisory of malware is imported, so that known malware is refused only where a policy does it")
 	}
 	if len(unassessed) > 0 {
-		return []Check{of, warn(flaws, how, "no database of vulnerabilities is imported for %s, so these packages are not checked for any, and a policy with packages.vulnerabilities refuses all of them", words(unassessed))}
+		return []Check{of, warnCheck(flaws, how, "no database of vulnerabilities is imported for %s, so these packages are not checked for any, and a policy with packages.vulnerabilities refuses all of them", ecosystemNames(unassessed))}
 	}
-	return []Check{of, ok(flaws, "%d known, of packages of every ecosystem", vulnerabilities)}
+	return []Check{of, okCheck(flaws, "%d known, of packages of every ecosystem", vulnerabilities)}
 }
 
-// words is "python, node".
-func words(ecosystems []pkgref.Ecosystem) string {
+// ecosystemNames is "python, node".
+func ecosystemNames(ecosystems []pkgref.Ecosystem) string {
 	var all []string
 	for _, e := range ecosystems {
 		all = append(all, string(e))

@@ -333,7 +333,7 @@ func TestTemplates(t *testing.T) {
 func TestTextStaysOnItsLine(t *testing.T) {
 	t.Parallel()
 	out := &bytes.Buffer{}
-	if err := (Report{[]Check{fail("x", "do\nthis", "a\nb\x1b[31m")}}).WriteText(out); err != nil {
+	if err := (Report{[]Check{failCheck("x", "do\nthis", "a\nb\x1b[31m")}}).WriteText(out); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(out.String(), "\n") != 2 || strings.Contains(out.String(), "\x1b") {

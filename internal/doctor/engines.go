@@ -25,7 +25,7 @@ func engines(ctx context.Context, in Inputs) []Check {
 
 // doubts are what an engine that can run here knows against programs of this host.
 func doubts(ctx context.Context, e engine.Engine) []Check {
-	doubter, ok := e.(engine.Doubter)
+	doubter, ok := e.(engine.FlawChecker)
 	if !ok {
 		return nil
 	}
@@ -34,7 +34,7 @@ func doubts(ctx context.Context, e engine.Engine) []Check {
 	}
 	var all []Check
 	for _, doubt := range doubter.Doubts(ctx) {
-		all = append(all, warn("engine "+e.Name(), "keep its package up to date, or use another engine", "%s", doubt))
+		all = append(all, warnCheck("engine "+e.Name(), "keep its package up to date, or use another engine", "%s", doubt))
 	}
 	return all
 }
@@ -59,12 +59,12 @@ func isolation(ctx context.Context, in Inputs) Check {
 	}
 	switch {
 	case best == "":
-		return ok(name, "no engine here has a wall, so that auto and hardware are refused")
+		return okCheck(name, "no engine here has a wall, so that auto and hardware are refused")
 	case wall == engine.WallHardware:
-		return ok(name, "auto and hardware take the engine %s", best)
+		return okCheck(name, "auto and hardware take the engine %s", best)
 	}
 	because := cmp.Or(strings.Join(lacks, "; "), "no engine that can run here has such a wall")
-	return ok(name, "auto takes the engine %s, whose wall is of the kind %s; hardware is refused (%s)", best, wall, because)
+	return okCheck(name, "auto takes the engine %s, whose wall is of the kind %s; hardware is refused (%s)", best, wall, because)
 }
 
 // anotherEngine tells of one that is there for who asks for it: that it can't run here, or
@@ -73,7 +73,7 @@ func anotherEngine(ctx context.Context, e engine.Engine) Check {
 	name := "engine " + e.Name()
 	caps, err := e.Capabilities(ctx)
 	if err != nil {
-		return ok(name, "not available, and used only on request: %s", sentence(err))
+		return okCheck(name, "not available, and used only on request: %s", errorSentence(err))
 	}
 	var enforced, lacks []string
 	for _, control := range controls() {
@@ -83,34 +83,34 @@ func anotherEngine(ctx context.Context, e engine.Engine) Check {
 			enforced = append(enforced, string(control))
 		}
 	}
-	return ok(name, "on request; wall: %s%s; enforces %s; has no %s", wallOf(caps), by(caps), strings.Join(enforced, ", "), strings.Join(lacks, ", "))
+	return okCheck(name, "on request; wall: %s%s; enforces %s; has no %s", wallOf(caps), wallProgram(caps), strings.Join(enforced, ", "), strings.Join(lacks, ", "))
 }
 
 func examineEngine(ctx context.Context, e engine.Engine) []Check {
 	name := "engine " + e.Name()
 	caps, err := e.Capabilities(ctx)
 	if err != nil {
-		return []Check{fail(name, "", "%s", sentence(err))}
+		return []Check{failCheck(name, "", "%s", errorSentence(err))}
 	}
 	var enforced []string
 	for _, c := range caps.Enforces {
 		enforced = append(enforced, string(c))
 	}
-	all := []Check{ok(name, "wall: %s%s; enforces %s", wallOf(caps), by(caps), strings.Join(enforced, ", "))}
+	all := []Check{okCheck(name, "wall: %s%s; enforces %s", wallOf(caps), wallProgram(caps), strings.Join(enforced, ", "))}
 	for _, control := range controls() {
 		if reason, missing := caps.Missing[control]; missing {
-			all = append(all, warn(name, "", "no %s: %s", control, reason))
+			all = append(all, warnCheck(name, "", "no %s: %s", control, reason))
 		}
 	}
 	if caps.Rootless {
-		all = append(all, warn(name, "run the daemon as root where several people share the machine",
+		all = append(all, warnCheck(name, "run the daemon as root where several people share the machine",
 			"without root: daemon, keeper and gateway are this user's, so a flaw in one reaches the others"))
 	}
 	return all
 }
 
-// by is what makes an engine's wall, where there could be several programs.
-func by(caps engine.Capabilities) string {
+// wallProgram is what makes an engine's wall, where there could be several programs.
+func wallProgram(caps engine.Capabilities) string {
 	if caps.By == "" {
 		return ""
 	}
@@ -129,8 +129,8 @@ func controls() []engine.Control {
 	}
 }
 
-// sentence is an error's text, with its cause, on one line.
-func sentence(err error) string {
+// errorSentence is an error's text, with its cause, on one line.
+func errorSentence(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return "was not answered in time"
 	}

@@ -44,7 +44,7 @@ func Examine(ctx context.Context, in Inputs) Report {
 	}
 	var r Report
 	for _, ask := range []func(context.Context, Inputs) []Check{
-		kernel, namespaces, controlGroups, runsc, engines, templates, builders, hostTools, upstreams, advisories, auditLog, theKeeper, gatewayUser, gatewayNetwork, gatewayFiles, stateDirectory, diskSpace,
+		kernel, namespaces, controlGroups, checkRunsc, engines, templates, builders, hostTools, upstreams, advisories, auditLog, theKeeper, gatewayUser, gatewayNetwork, gatewayFiles, stateDirectory, diskSpace,
 	} {
 		r.Checks = append(r.Checks, ask(ctx, in)...)
 	}

@@ -28,18 +28,18 @@ func theKeeper(ctx context.Context, in Inputs) []Check {
 	defer cancel()
 	hello, err := in.Keeper.Hello(ctx)
 	if errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
-		return []Check{ok(name, "none runs; the daemon starts one, of protocol %d", keeper.Protocol)}
+		return []Check{okCheck(name, "none runs; the daemon starts one, of protocol %d", keeper.Protocol)}
 	}
 	if err != nil {
-		return []Check{warn(name, "look at keeper.log in the state directory", "the keeper that runs does not answer: %s", sentence(err))}
+		return []Check{warnCheck(name, "look at keeper.log in the state directory", "the keeper that runs does not answer: %s", errorSentence(err))}
 	}
 	release := hello.Release
 	if release == "" {
 		release = "that does not tell itself"
 	}
 	if lacks := hello.Lacks(); len(lacks) > 0 {
-		return []Check{warn(name, "when its sandboxes have ended, restart the daemon: it starts a keeper of its own then",
+		return []Check{warnCheck(name, "when its sandboxes have ended, restart the daemon: it starts a keeper of its own then",
 			"the keeper that runs is of the release %s and speaks protocol %d, this program %d; it lacks %v", release, hello.Protocol, keeper.Protocol, lacks)}
 	}
-	return []Check{ok(name, "release %s, protocol %d, features %v", release, hello.Protocol, hello.Features)}
+	return []Check{okCheck(name, "release %s, protocol %d, features %v", release, hello.Protocol, hello.Features)}
 }

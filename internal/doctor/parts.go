@@ -34,13 +34,13 @@ func templates(ctx context.Context, in Inputs) []Check {
 		t, err := in.Templates.Get(ctx, known.Name)
 		switch {
 		case err == nil:
-			all = append(all, ok(name, "ready, %s of its own, %.19s", ui.Size(t.Bytes), t.Digest))
+			all = append(all, okCheck(name, "ready, %s of its own, %.19s", ui.Size(t.Bytes), t.Digest))
 		case errors.Is(err, fault.ErrConflict) && in.DefaultTemplate != known.Name:
-			all = append(all, ok(name, "not built; cofferdam template build %s makes it", known.Name))
+			all = append(all, okCheck(name, "not built; cofferdam template build %s makes it", known.Name))
 		case errors.Is(err, fault.ErrConflict):
-			all = append(all, warn(name, "cofferdam template build "+known.Name, "not built yet, though it is the default"))
+			all = append(all, warnCheck(name, "cofferdam template build "+known.Name, "not built yet, though it is the default"))
 		default:
-			all = append(all, fail(name, "", "%s", sentence(err)))
+			all = append(all, failCheck(name, "", "%s", errorSentence(err)))
 		}
 	}
 	return all
@@ -59,9 +59,9 @@ func builders(_ context.Context, in Inputs) []Check {
 		}
 	}
 	if len(missing) == 0 {
-		return []Check{ok(name, "mmdebstrap and mkfs.erofs are there")}
+		return []Check{okCheck(name, "mmdebstrap and mkfs.erofs are there")}
 	}
-	return []Check{warn(name, "apt-get install -y mmdebstrap erofs-utils", "%s is missing; building the debian template needs it; the template host does not, but starts sooner with mkfs.erofs", strings.Join(missing, " and "))}
+	return []Check{warnCheck(name, "apt-get install -y mmdebstrap erofs-utils", "%s is missing; building the debian template needs it; the template host does not, but starts sooner with mkfs.erofs", strings.Join(missing, " and "))}
 }
 
 // hostTools says what of the user's own tools the template host does not show.
@@ -79,14 +79,14 @@ func hostTools(ctx context.Context, in Inputs) []Check {
 		}
 	}
 	if len(hidden) > 0 {
-		all = append(all, ok(name, "the template host shows nothing of a home, so not what is in %s", strings.Join(hidden, ", ")))
+		all = append(all, okCheck(name, "the template host shows nothing of a home, so not what is in %s", strings.Join(hidden, ", ")))
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	probe := exec.CommandContext(ctx, "/usr/bin/python3", "-I", "-c", "import pip")
 	probe.Dir = "/"
 	if err := probe.Run(); err != nil && in.Root == "/" {
-		check := warn(name, "apt-get install -y python3-pip, or use the template debian", "/usr/bin/python3 has no pip, so neither has the template host")
+		check := warnCheck(name, "apt-get install -y python3-pip, or use the template debian", "/usr/bin/python3 has no pip, so neither has the template host")
 		if in.DefaultTemplate != template.NameHost {
 			check.Status = OK
 		}
@@ -102,20 +102,20 @@ func upstreams(ctx context.Context, in Inputs) []Check {
 	}
 	found, err := in.Upstreams(ctx)
 	if err != nil {
-		return []Check{fail(name, "mend the configuration file", "%s", sentence(err))}
+		return []Check{failCheck(name, "mend the configuration file", "%s", errorSentence(err))}
 	}
 	var all []Check
 	for _, u := range found.Upstreams {
-		all = append(all, ok(name, "%s", describe(u)))
+		all = append(all, okCheck(name, "%s", describeUpstream(u)))
 	}
 	for _, m := range found.Missing {
-		all = append(all, warn(name, "name one under upstreams in the configuration file", "%s: none was found, so none of its packages can be installed: %s", m.Ecosystem, sentence(m.Why)))
+		all = append(all, warnCheck(name, "name one under upstreams in the configuration file", "%s: none was found, so none of its packages can be installed: %s", m.Ecosystem, errorSentence(m.Why)))
 	}
 	return all
 }
 
-// describe shows an upstream without its credentials.
-func describe(u upstream.Config) string {
+// describeUpstream shows an upstream without its credentials.
+func describeUpstream(u upstream.Config) string {
 	var with []string
 	if u.Username != "" || u.Password != "" || u.Token != "" {
 		with = append(with, "with credentials")
@@ -144,15 +144,15 @@ func describe(u upstream.Config) string {
 func gatewayUser(_ context.Context, in Inputs) []Check {
 	const name = "gateway user"
 	if in.UID != 0 {
-		return []Check{warn(name, "run the daemon as root", "the gateway runs as this user, whose the log and the CA's key are")}
+		return []Check{warnCheck(name, "run the daemon as root", "the gateway runs as this user, whose the log and the CA's key are")}
 	}
 	if in.GatewayUID <= 0 {
-		return []Check{fail(name, "set gateway_uid in the configuration file to a user that owns nothing", "the gateway has no user of its own")}
+		return []Check{failCheck(name, "set gateway_uid in the configuration file to a user that owns nothing", "the gateway has no user of its own")}
 	}
 	if u, err := user.LookupId(strconv.Itoa(in.GatewayUID)); err == nil {
-		return []Check{warn(name, "set gateway_uid to a number that is nobody's, or see to it that "+u.Username+" owns nothing else", "user %d is %s", in.GatewayUID, u.Username)}
+		return []Check{warnCheck(name, "set gateway_uid to a number that is nobody's, or see to it that "+u.Username+" owns nothing else", "user %d is %s", in.GatewayUID, u.Username)}
 	}
-	return []Check{ok(name, "user %d, which no other program uses", in.GatewayUID)}
+	return []Check{okCheck(name, "user %d, which no other program uses", in.GatewayUID)}
 }
 
 // gatewayNetwork starts a process as the daemon starts the gateway.
@@ -163,10 +163,10 @@ func gatewayNetwork(ctx context.Context, in Inputs) []Check {
 	err := cmd.Start()
 	switch {
 	case dialer.Forbidden(err):
-		return []Check{warn(name, "allow network namespaces (for normal users: user namespaces, too; in a container: CAP_SYS_ADMIN)",
+		return []Check{warnCheck(name, "allow network namespaces (for normal users: user namespaces, too; in a container: CAP_SYS_ADMIN)",
 			"the gateway shares this host's network, for nobody may make a network namespace here: %v", err)}
 	case err != nil:
-		return []Check{fail(name, "give this user more processes or memory", "no process starts in a network namespace of its own: %v", err)}
+		return []Check{failCheck(name, "give this user more processes or memory", "no process starts in a network namespace of its own: %v", err)}
 	}
 	_ = cmd.Wait() // it started, which is all there is to know
 	return []Check{systemCalls(name, sysfilter.Available())}
@@ -176,11 +176,11 @@ func gatewayNetwork(ctx context.Context, in Inputs) []Check {
 func systemCalls(name string, filters error) Check {
 	switch {
 	case errors.Is(filters, sysfilter.ErrMissing):
-		return warn(name, "use a kernel with CONFIG_SECCOMP_FILTER", "an empty namespace, but the gateway can make sockets: this kernel has no filters for system calls")
+		return warnCheck(name, "use a kernel with CONFIG_SECCOMP_FILTER", "an empty namespace, but the gateway can make sockets: this kernel has no filters for system calls")
 	case filters != nil:
-		return fail(name, "let the daemon use seccomp(2)", "no gateway starts: %v", filters)
+		return failCheck(name, "let the daemon use seccomp(2)", "no gateway starts: %v", filters)
 	}
-	return ok(name, "an empty namespace, and no way to make sockets; a dialer beside the gateway makes its connections")
+	return okCheck(name, "an empty namespace, and no way to make sockets; a dialer beside the gateway makes its connections")
 }
 
 // gatewayFiles says what keeps the gateway from files that its user may read.
@@ -192,13 +192,13 @@ func filesOf(name string, uid int, fenced error) Check {
 	const fix = "use a kernel from 5.19 on with CONFIG_SECURITY_LANDLOCK, and landlock in its list of lsm=; in a container, let it through"
 	switch {
 	case errors.Is(fenced, fence.ErrMissing) && uid == 0:
-		return warn(name, fix, "the gateway's root directory is its cache, but nothing more keeps it there: this kernel has no Landlock that is enough")
+		return warnCheck(name, fix, "the gateway's root directory is its cache, but nothing more keeps it there: this kernel has no Landlock that is enough")
 	case errors.Is(fenced, fence.ErrMissing):
-		return warn(name, fix, "the gateway can read and write what this user can, the log and the CA's key among it: this kernel has no Landlock that is enough")
+		return warnCheck(name, fix, "the gateway can read and write what this user can, the log and the CA's key among it: this kernel has no Landlock that is enough")
 	case fenced != nil:
-		return fail(name, "let the daemon use Landlock", "no gateway starts: %v", fenced)
+		return failCheck(name, "let the daemon use Landlock", "no gateway starts: %v", fenced)
 	}
-	return ok(name, "it reads and writes its folder of the cache, its dialer reads the resolver's configuration, and neither any other file")
+	return okCheck(name, "it reads and writes its folder of the cache, its dialer reads the resolver's configuration, and neither any other file")
 }
 
 // lookup finds a variable in an environment; the last one counts.

@@ -65,14 +65,14 @@ func (r Report) WriteText(w io.Writer) error {
 	return err
 }
 
-func ok(name, format string, args ...any) Check {
+func okCheck(name, format string, args ...any) Check {
 	return Check{Name: name, Status: OK, Sentence: fmt.Sprintf(format, args...)}
 }
 
-func warn(name, fix, format string, args ...any) Check {
+func warnCheck(name, fix, format string, args ...any) Check {
 	return Check{name, Warn, fmt.Sprintf(format, args...), fix}
 }
 
-func fail(name, fix, format string, args ...any) Check {
+func failCheck(name, fix, format string, args ...any) Check {
 	return Check{name, Fail, fmt.Sprintf(format, args...), fix}
 }

@@ -23,34 +23,34 @@ const rebuildRunsc = "make build, which builds the pinned version"
 // versionDate finds the date in v0.0.0-YYYYMMDDhhmmss-... and release-YYYYMMDD.N.
 var versionDate = regexp.MustCompile(`(?:release-|-)(20[0-9]{6})(?:[0-9]{6}-|\.)`)
 
-func runsc(ctx context.Context, in Inputs) []Check {
+func checkRunsc(ctx context.Context, in Inputs) []Check {
 	const name = "runsc"
 	if in.Runsc == "" {
 		return nil
 	}
 	info, err := os.Stat(in.Runsc)
 	if err != nil {
-		return []Check{fail(name, rebuildRunsc, "there is no runsc at %s", in.Runsc)}
+		return []Check{failCheck(name, rebuildRunsc, "there is no runsc at %s", in.Runsc)}
 	}
 	if info.Mode().Perm()&0o111 == 0 || !info.Mode().IsRegular() {
-		return []Check{fail(name, rebuildRunsc, "%s is not a program", in.Runsc)}
+		return []Check{failCheck(name, rebuildRunsc, "%s is not a program", in.Runsc)}
 	}
 	program, err := executable.Hold(in.Runsc, "", in.Writable).Name()
 	if err != nil {
-		return []Check{fail(name, executable.MoveOwn, "%s", sentence(err))}
+		return []Check{failCheck(name, executable.MoveOwn, "%s", errorSentence(err))}
 	}
 	version, err := runscVersion(ctx, program)
 	if err != nil {
-		return []Check{fail(name, rebuildRunsc, "%s does not start: %v", in.Runsc, err)}
+		return []Check{failCheck(name, rebuildRunsc, "%s does not start: %v", in.Runsc, err)}
 	}
 	date := versionDate.FindStringSubmatch(version)
 	switch {
 	case date == nil:
-		return []Check{warn(name, rebuildRunsc, "%s does not say which version it is, so known flaws cannot be excluded", in.Runsc)}
+		return []Check{warnCheck(name, rebuildRunsc, "%s does not say which version it is, so known flaws cannot be excluded", in.Runsc)}
 	case date[1] < safeRunsc:
-		return []Check{fail(name, rebuildRunsc, "%s is gVisor of %s, which may have CVE-2026-96812; %s and later do not", in.Runsc, date[1], safeRunsc)}
+		return []Check{failCheck(name, rebuildRunsc, "%s is gVisor of %s, which may have CVE-2026-96812; %s and later do not", in.Runsc, date[1], safeRunsc)}
 	}
-	return []Check{ok(name, "gVisor of %s at %s", date[1], in.Runsc)}
+	return []Check{okCheck(name, "gVisor of %s at %s", date[1], in.Runsc)}
 }
 
 // runscVersion starts runsc, and returns the version of the module that it was

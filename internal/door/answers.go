@@ -42,13 +42,13 @@ func newAnswers(mostPages, mostFiles int) *answers {
 	return &answers{mostPages: mostPages, mostFiles: mostFiles, pages: map[pageKey]epochs{}}
 }
 
-func (a *answers) known(ask IndexAsk) epochs {
+func (a *answers) knownEpochs(ask IndexAsk) epochs {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.pages[pageKey{ask.Package, ask.IndexDigest}]
 }
 
-func (a *answers) keep(ask IndexAsk, answer IndexAnswer) {
+func (a *answers) keepAnswer(ask IndexAsk, answer IndexAnswer) {
 	if answer.NeedFiles || answer.Epoch == "" {
 		return
 	}
@@ -65,16 +65,16 @@ func (a *answers) keep(ask IndexAsk, answer IndexAnswer) {
 		maps.Copy(next, old)
 	}
 	next[answer.Epoch] = answer
-	a.files += next.files() - old.files()
+	a.files += next.countFiles() - old.countFiles()
 	a.pages[key] = next
 	for len(a.order) > 1 && (len(a.order) > a.mostPages || a.files > a.mostFiles) {
-		a.files -= a.pages[a.order[0]].files()
+		a.files -= a.pages[a.order[0]].countFiles()
 		delete(a.pages, a.order[0])
 		a.order = slices.Delete(a.order, 0, 1)
 	}
 }
 
-func (e epochs) files() int {
+func (e epochs) countFiles() int {
 	n := 0
 	for _, a := range e {
 		n += len(a.OfFile) + len(a.Verdicts)

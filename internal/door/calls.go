@@ -15,14 +15,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
-// line is a stream with nothing under way on it, or the one call that holds it.
-type line struct {
+// callLine is a stream with nothing under way on it, or the one call that holds it.
+type callLine struct {
 	stream *yamux.Stream
 	buf    *bytes.Buffer
 }
 
-// tell makes a call that has no answer but that it was done.
-func (c *Client) tell(ctx context.Context, sandbox string, m method, ask any) error {
+// callWithoutReply makes a call that has no answer but that it was done.
+func (c *Client) callWithoutReply(ctx context.Context, sandbox string, m method, ask any) error {
 	_, err := askFor[nothing](ctx, c, sandbox, m, ask)
 	return err
 }
@@ -31,16 +31,16 @@ func (c *Client) tell(ctx context.Context, sandbox string, m method, ask any) er
 // answer.
 func askFor[A any](ctx context.Context, c *Client, sandbox string, m method, ask any) (A, error) {
 	var answer, none A
-	if err := c.call(ctx, sandbox, m, ask, &answer); err != nil {
+	if err := c.callDaemon(ctx, sandbox, m, ask, &answer); err != nil {
 		return none, err
 	}
 	return answer, nil
 }
 
-// call makes one call for a sandbox. A reply that is not whole and understood is an error.
-func (c *Client) call(ctx context.Context, sandbox string, m method, ask, reply any) error {
-	class := m.class()
-	if class.lasts() {
+// callDaemon makes one call for a sandbox. A reply that is not whole and understood is an error.
+func (c *Client) callDaemon(ctx context.Context, sandbox string, m method, ask, reply any) error {
+	class := m.classOf()
+	if class.outlastsClient() {
 		var cancel context.CancelFunc
 		ctx, cancel = lasting(ctx)
 		defer cancel()
@@ -50,28 +50,28 @@ func (c *Client) call(ctx context.Context, sandbox string, m method, ask, reply 
 		return c.missed(ctx, sandbox, m, ask, err)
 	}
 	defer func() { leave() }()
-	l, err := c.take()
+	l, err := c.takeLine()
 	if err != nil {
 		return err
 	}
 	if err := encodeCall(l.buf, m, ask); err != nil {
-		c.give(l)
+		c.giveLine(l)
 		return err
 	}
 	release, err := c.shares.makeRoom(ctx, sandbox, class, l.buf.Len())
 	if err != nil {
-		c.give(l)
+		c.giveLine(l)
 		return c.missed(ctx, sandbox, m, ask, err)
 	}
 	defer func() { release() }()
 	st, body, err := l.exchange(ctx, class)
 	if err != nil {
 		if class == classWait {
-			leave, release = l.keep(leave, release)
+			leave, release = l.keepTurn(leave, release)
 		}
 		return err
 	}
-	defer c.give(l)
+	defer c.giveLine(l)
 	if st != statusDone {
 		return errorOf(st, body)
 	}
@@ -88,7 +88,7 @@ func (c *Client) missed(ctx context.Context, sandbox string, m method, ask any, 
 	ctx, cancel := lasting(ctx)
 	defer cancel()
 	var err error
-	switch class := m.class(); {
+	switch class := m.classOf(); {
 	case class == classWait:
 		err = c.tellOf(ctx, sandbox, m, ask)
 	case class != classStanding && errors.Is(cause, turns.ErrCrowded): // of these there are as many as there may be
@@ -109,7 +109,7 @@ func (c *Client) tellOf(ctx context.Context, sandbox string, m method, ask any) 
 		return err
 	}
 	defer leave()
-	l, err := c.take()
+	l, err := c.takeLine()
 	if err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func (c *Client) tellOf(ctx context.Context, sandbox string, m method, ask any) 
 	}
 	defer release()
 	defer errand.When(ctx, l.abandon)()
-	if err := l.send(); err != nil {
+	if err := l.sendCall(); err != nil {
 		return err
 	}
 	if err := l.stream.Close(); err != nil { // this half: by that the daemon knows that nobody waits
 		return err
 	}
-	_, _, err = l.receive() // what it is answered is nobody's; whatever that is, it has been judged
+	_, _, err = l.receiveReply() // what it is answered is nobody's; whatever that is, it has been judged
 	return err
 }
 
@@ -145,15 +145,15 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // abandon ends the call under way: the end of the stream tells the daemon that
 // nobody waits any more, and the deadline tells this side.
-func (l *line) abandon() {
+func (l *callLine) abandon() {
 	_ = l.stream.Close() // the call fails by itself
 	_ = l.stream.SetDeadline(time.Unix(1, 0))
 }
 
-// keep has a call whose asker has gone keep its turn and its room until the daemon is done with it, which judges it all
+// keepTurn has a call whose asker has gone keep its turn and its room until the daemon is done with it, which judges it all
 // the same: or a sandbox could have any number judged at a time by asking and going. The caller does not wait for that,
 // and is given what gives nothing back.
-func (l *line) keep(leave, release func()) (nothing, neither func()) {
+func (l *callLine) keepTurn(leave, release func()) (nothing, neither func()) {
 	errand.Go(func() {
 		defer leave()
 		defer release()
@@ -163,7 +163,7 @@ func (l *line) keep(leave, release func()) (nothing, neither func()) {
 }
 
 // awaitEnd waits, behind abandon, until the daemon is done with the call, or has had twice the time that it takes at most.
-func (l *line) awaitEnd() {
+func (l *callLine) awaitEnd() {
 	for until := time.Now().Add(2 * goneTime); time.Now().Before(until); {
 		_ = l.stream.SetReadDeadline(until)
 		if _, err := io.Copy(io.Discard, l.stream); !errors.Is(err, yamux.ErrTimeout) {
@@ -174,16 +174,16 @@ func (l *line) awaitEnd() {
 
 // exchange sends what is in buf, and reads the reply into it. The line is of no more use if there is none. What may
 // wait for a person is said whether its asker is still there or not: it is judged then.
-func (l *line) exchange(ctx context.Context, class class) (st status, body []byte, err error) {
+func (l *callLine) exchange(ctx context.Context, class class) (st status, body []byte, err error) {
 	if class == classWait {
-		err = l.send()
+		err = l.sendCall()
 	}
 	stop := errand.When(ctx, l.abandon)
 	if class != classWait {
-		err = l.send()
+		err = l.sendCall()
 	}
 	if err == nil {
-		st, body, err = l.receive()
+		st, body, err = l.receiveReply()
 	}
 	if stop() && err == nil {
 		return st, body, nil
@@ -195,28 +195,28 @@ func (l *line) exchange(ctx context.Context, class class) (st status, body []byt
 	return 0, nil, fault.Wrap(fault.ErrUnavailable, errors.Join(ErrGone, err), "the daemon does not answer")
 }
 
-// send sends what is in buf. Like receive, it sets no deadlines: abandon's must stand.
-func (l *line) send() error {
+// sendCall sends what is in buf. Like receive, it sets no deadlines: abandon's must stand.
+func (l *callLine) sendCall() error {
 	_, err := l.stream.Write(l.buf.Bytes())
 	l.buf = emptied(l.buf) // a person may take days to answer a large question
 	return err
 }
 
-// receive reads the reply into buf.
-func (l *line) receive() (status, []byte, error) {
+// receiveReply reads the reply into buf.
+func (l *callLine) receiveReply() (status, []byte, error) {
 	m := incoming{conn: l.stream, limit: func(byte) int { return maxMessage }}
-	kind, n, err := m.head()
+	kind, n, err := m.readHead()
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := m.body(l.buf, n); err != nil {
+	if err := m.readBody(l.buf, n); err != nil {
 		return 0, nil, err
 	}
 	return status(kind), l.buf.Bytes(), nil
 }
 
-// take takes an idle stream or opens one.
-func (c *Client) take() (*line, error) {
+// takeLine takes an idle stream or opens one.
+func (c *Client) takeLine() (*callLine, error) {
 	if c.broken != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, c.broken, "there is no connection to the daemon")
 	}
@@ -232,11 +232,11 @@ func (c *Client) take() (*line, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the connection to the daemon is lost")
 	}
-	return &line{stream: stream, buf: new(bytes.Buffer)}, nil
+	return &callLine{stream: stream, buf: new(bytes.Buffer)}, nil
 }
 
-// give puts a stream back.
-func (c *Client) give(l *line) {
+// giveLine puts a stream back.
+func (c *Client) giveLine(l *callLine) {
 	l.buf = emptied(l.buf)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,7 +24,7 @@ type Client struct {
 	answers *answers // of indexes, by epoch
 
 	mu   sync.Mutex // guards idle
-	idle []*line
+	idle []*callLine
 }
 
 var _ Door = (*Client)(nil)
@@ -63,7 +63,7 @@ func (c *Client) Done() <-chan struct{} {
 
 // Index implements Door.
 func (c *Client) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
-	known := c.answers.known(ask)
+	known := c.answers.knownEpochs(ask)
 	r, err := askFor[indexReply](ctx, c, ask.Sandbox, callIndex, indexCall{Ask: ask, Known: known.epochs()})
 	if err != nil {
 		return IndexAnswer{}, err
@@ -82,7 +82,7 @@ func (c *Client) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
 			return IndexAnswer{}, fault.New(fault.ErrUnavailable, "the daemon's answer about an index refers to no verdict")
 		}
 	}
-	c.answers.keep(ask, a)
+	c.answers.keepAnswer(ask, a)
 	return a, nil
 }
 
@@ -143,12 +143,12 @@ func (c *Client) Failed(ctx context.Context, f Failure) (Answer, error) {
 
 // Edges implements Door.
 func (c *Client) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []Requirement) error {
-	return c.tell(ctx, sandbox, callEdges, edgesCall{sandbox, parent, reqs})
+	return c.callWithoutReply(ctx, sandbox, callEdges, edgesCall{sandbox, parent, reqs})
 }
 
 // EdgesOfIndex implements Door.
 func (c *Client) EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error {
-	return c.tell(ctx, sandbox, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs})
+	return c.callWithoutReply(ctx, sandbox, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs})
 }
 
 // Reach implements Door.
@@ -163,7 +163,7 @@ func (c *Client) Reached(ctx context.Context, ask ReachAsk) (bool, error) {
 
 // StopReaching implements Door.
 func (c *Client) StopReaching(ctx context.Context, ask ReachAsk) error {
-	return c.tell(ctx, ask.Sandbox, callStopReaching, ask)
+	return c.callWithoutReply(ctx, ask.Sandbox, callStopReaching, ask)
 }
 
 // Propose implements Door.
@@ -173,22 +173,22 @@ func (c *Client) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, erro
 
 // Aborted implements Door.
 func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error {
-	return c.tell(ctx, sandbox, callAborted, abortedCall{sandbox, recordSeq, sent})
+	return c.callWithoutReply(ctx, sandbox, callAborted, abortedCall{sandbox, recordSeq, sent})
 }
 
 // Asking implements Door.
 func (c *Client) Asking(ctx context.Context, q Question) error {
-	return c.tell(ctx, q.Sandbox, callAsking, q)
+	return c.callWithoutReply(ctx, q.Sandbox, callAsking, q)
 }
 
 // Show implements Door.
 func (c *Client) Show(ctx context.Context, s Showing) error {
-	return c.tell(ctx, s.Sandbox, callShow, s)
+	return c.callWithoutReply(ctx, s.Sandbox, callShow, s)
 }
 
 // Sent implements Door.
 func (c *Client) Sent(ctx context.Context, sandbox string, recordSeq uint64) error {
-	return c.tell(ctx, sandbox, callSent, sentCall{sandbox, recordSeq})
+	return c.callWithoutReply(ctx, sandbox, callSent, sentCall{sandbox, recordSeq})
 }
 
 // Refusals implements Door.
@@ -218,7 +218,7 @@ func (c *Client) AwaitHost(ctx context.Context, ask HostAsk) (Answer, error) {
 
 // Disconnected implements Door.
 func (c *Client) Disconnected(ctx context.Context, d Disconnection) error {
-	return c.tell(ctx, d.Sandbox, callDisconnected, d)
+	return c.callWithoutReply(ctx, d.Sandbox, callDisconnected, d)
 }
 
 // HostRefused implements Door.
@@ -243,7 +243,7 @@ func (c *Client) Lent(ctx context.Context, ask LentAsk) (LentAnswer, error) {
 
 // Declined implements Door.
 func (c *Client) Declined(ctx context.Context, ask DeclinedAsk) error {
-	return c.tell(ctx, ask.Sandbox, callDeclined, ask)
+	return c.callWithoutReply(ctx, ask.Sandbox, callDeclined, ask)
 }
 
 // Leaked implements Door.
@@ -283,5 +283,5 @@ func (c *Client) AwaitPush(ctx context.Context, ask PushAsk) (Answer, error) {
 
 // Requested implements Door.
 func (c *Client) Requested(ctx context.Context, done RequestsDone) error {
-	return c.tell(ctx, done.Sandbox, callRequested, done)
+	return c.callWithoutReply(ctx, done.Sandbox, callRequested, done)
 }

@@ -22,9 +22,11 @@ import (
 // does, then closes it and waits for the calls under way. An error means that
 // the gateway did not speak the door's language or that the connection broke;
 // its orderly end is none.
-func Serve(ctx context.Context, conn net.Conn, d Door) error { return newServer(d).serve(ctx, conn) }
+func Serve(ctx context.Context, conn net.Conn, d Door) error {
+	return newServer(d).serveConn(ctx, conn)
+}
 
-func (s *server) serve(ctx context.Context, conn net.Conn) error {
+func (s *server) serveConn(ctx context.Context, conn net.Conn) error {
 	session, err := yamux.Server(conn, sessionConfig())
 	if err != nil {
 		return errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the door can't be opened"), conn.Close())
@@ -61,7 +63,7 @@ func (s *server) serve(ctx context.Context, conn net.Conn) error {
 }
 
 type server struct {
-	calls map[method]handler
+	calls map[method]callHandler
 	large gate // messages that are being read: their memory is bounded
 	// Bytes of large messages whose calls are under way: those that a person may keep, and others.
 	held, passing *semaphore.Weighted
@@ -95,12 +97,12 @@ func (s *server) violated(err error) {
 
 // call is a question of the gateway's that was read. Nothing of its message is kept.
 type call struct {
-	answer answer
+	answer answerFunc
 	done   func() // the memory of what it says counts no more
 }
 
-// answer finds out what a question is answered with.
-type answer func(context.Context) (any, error)
+// answerFunc finds out what a question is answered with.
+type answerFunc func(context.Context) (any, error)
 
 // serveStream answers the calls of one stream. While a call is under way the
 // reader waits for the next one, and so sees the stream's end.
@@ -120,7 +122,7 @@ func (s *server) serveStream(ctx context.Context, stream *yamux.Stream) {
 	for {
 		select {
 		case c := <-in:
-			err := s.reply(ctx, stream, c, reply)
+			err := s.replyCall(ctx, stream, c, reply)
 			c.done()
 			if err != nil {
 				return
@@ -155,8 +157,8 @@ func (s *server) readCalls(ctx context.Context, stream *yamux.Stream, in chan<- 
 // readCall reads a message and what it asks. A large one has a place only until then: its
 // answer may take days, and others wait for the place.
 func (s *server) readCall(ctx context.Context, stream *yamux.Stream, buf *bytes.Buffer) (call, error) {
-	m := incoming{conn: stream, limit: func(kind byte) int { return method(kind).limit() }, timeout: messageTime}
-	kind, n, err := m.head()
+	m := incoming{conn: stream, limit: func(kind byte) int { return method(kind).messageLimit() }, timeout: messageTime}
+	kind, n, err := m.readHead()
 	if err != nil {
 		return call{}, err
 	}
@@ -173,14 +175,14 @@ func (s *server) readCall(ctx context.Context, stream *yamux.Stream, buf *bytes.
 			return call{}, ctx.Err()
 		}
 	}
-	if err := m.body(buf, n); err != nil {
+	if err := m.readBody(buf, n); err != nil {
 		release()
 		return call{}, err
 	}
 	c := call{done: release}
 	err = full
 	if err == nil {
-		c.answer, err = s.decode(method(kind), buf.Bytes())
+		c.answer, err = s.decodeCall(method(kind), buf.Bytes())
 	}
 	if err != nil {
 		c.answer = func(context.Context) (any, error) { return nil, err }
@@ -195,7 +197,7 @@ func (s *server) makeRoom(ctx context.Context, m method, n int) (release func(),
 	if n <= smallMessage {
 		return func() {}, nil, nil
 	}
-	if m.class() != classWait {
+	if m.classOf() != classWait {
 		if err := s.passing.Acquire(ctx, int64(n)); err != nil {
 			return nil, nil, err
 		}
@@ -207,8 +209,8 @@ func (s *server) makeRoom(ctx context.Context, m method, n int) (release func(),
 	return func() { s.held.Release(int64(n)) }, nil, nil
 }
 
-// reply answers one call. An error means that the stream is of no more use.
-func (s *server) reply(ctx context.Context, stream *yamux.Stream, c call, buf *bytes.Buffer) error {
+// replyCall answers one call. An error means that the stream is of no more use.
+func (s *server) replyCall(ctx context.Context, stream *yamux.Stream, c call, buf *bytes.Buffer) error {
 	body, err := c.answer(ctx)
 	st := statusDone
 	if err != nil {
@@ -226,12 +228,12 @@ func (s *server) reply(ctx context.Context, stream *yamux.Stream, c call, buf *b
 	return err
 }
 
-// handler reads one kind of call of its body, of which nothing is kept.
-type handler func(body []byte) (answer, error)
+// callHandler reads one kind of call of its body, of which nothing is kept.
+type callHandler func(body []byte) (answerFunc, error)
 
 // answering decodes a question and has it answered.
-func answering[Q, A any](do func(context.Context, Q) (A, error)) handler {
-	return func(body []byte) (answer, error) {
+func answering[Q, A any](do func(context.Context, Q) (A, error)) callHandler {
+	return func(body []byte) (answerFunc, error) {
 		var q Q
 		if err := decodeBody(body, &q); err != nil {
 			return nil, err
@@ -241,15 +243,15 @@ func answering[Q, A any](do func(context.Context, Q) (A, error)) handler {
 }
 
 // noting is answering for what has no answer but that it was done.
-func noting[Q any](do func(context.Context, Q) error) handler {
+func noting[Q any](do func(context.Context, Q) error) callHandler {
 	return answering(func(ctx context.Context, q Q) (nothing, error) { return nothing{}, do(ctx, q) })
 }
 
 // handlers are all calls that a door knows.
-func handlers(d Door) map[method]handler {
+func handlers(d Door) map[method]callHandler {
 	all := hostHandlers(d)
-	maps.Copy(all, map[method]handler{
-		callIndex:     answering(func(ctx context.Context, q indexCall) (indexReply, error) { return index(ctx, d, q) }),
+	maps.Copy(all, map[method]callHandler{
+		callIndex:     answering(func(ctx context.Context, q indexCall) (indexReply, error) { return answerIndex(ctx, d, q) }),
 		callOwner:     answering(d.Owner),
 		callJudge:     answering(d.Judge),
 		callOutline:   answering(d.Outline),
@@ -288,8 +290,8 @@ func handlers(d Door) map[method]handler {
 }
 
 // hostHandlers are the calls about hosts.
-func hostHandlers(d Door) map[method]handler {
-	return map[method]handler{
+func hostHandlers(d Door) map[method]callHandler {
+	return map[method]callHandler{
 		callName:         answering(d.Name),
 		callAwaitHost:    answering(d.AwaitHost),
 		callResolving:    answering(d.Resolving),
@@ -311,7 +313,7 @@ func hostHandlers(d Door) map[method]handler {
 	}
 }
 
-func (s *server) decode(m method, body []byte) (answer, error) {
+func (s *server) decodeCall(m method, body []byte) (answerFunc, error) {
 	read, known := s.calls[m]
 	if !known {
 		return nil, fault.Invalid("the door knows no call %d", m)
@@ -319,8 +321,8 @@ func (s *server) decode(m method, body []byte) (answer, error) {
 	return read(body)
 }
 
-// index leaves the verdicts out if the gateway has them.
-func index(ctx context.Context, d Door, q indexCall) (indexReply, error) {
+// answerIndex leaves the verdicts out if the gateway has them.
+func answerIndex(ctx context.Context, d Door, q indexCall) (indexReply, error) {
 	a, err := d.Index(ctx, q.Ask)
 	if err != nil || !slices.Contains(q.Known, a.Epoch) || a.Epoch == "" {
 		return indexReply{Answer: a}, err

@@ -22,8 +22,8 @@ const (
 	classStanding              // whether connections may go on: without an answer all are ended
 )
 
-// class of a call.
-func (m method) class() class {
+// classOf of a call.
+func (m method) classOf() class {
 	switch m {
 	case callStanding:
 		return classStanding
@@ -40,14 +40,14 @@ func (m method) class() class {
 	return classQuestion
 }
 
-// lasts tells whether a call goes on although its client has gone. Its answer may be a refusal or
+// outlastsClient tells whether a call goes on although its client has gone. Its answer may be a refusal or
 // tell of one, and a guest could choose what is on record by being gone when it is written. What
 // may take as long as somebody likes ends with its client, once it is judged: see Lasting and missed.
-func (c class) lasts() bool { return c == classQuestion || c == classRecord }
+func (c class) outlastsClient() bool { return c == classQuestion || c == classRecord }
 
-// limits are how many calls of a class are under way, and wait for that. Those that are sure
+// callLimits are how many calls of a class are under way, and wait for that. Those that are sure
 // bound what a sandbox may be kept from by others: it has them although all others are taken.
-func (c class) limits() turns.Limits {
+func (c class) callLimits() turns.Limits {
 	switch c {
 	case classStanding: // a sandbox is looked after once at a time
 		return turns.Limits{Sure: 1, Most: mostStanding}
@@ -80,7 +80,7 @@ type shares struct {
 func newShares() *shares {
 	s := &shares{classes: map[class]*turns.Shares{}}
 	for _, c := range []class{classQuestion, classRecord, classSecret, classWait, classStanding} {
-		s.classes[c] = turns.New(c.limits())
+		s.classes[c] = turns.New(c.callLimits())
 	}
 	return s
 }

@@ -192,7 +192,7 @@ func TestADaemonBoundsLargeQuestionsItself(t *testing.T) {
 	daemon, gateway := connect(t)
 	c := NewClient(gateway)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = s.serve(t.Context(), daemon) })
+	serving.Go(func() { _ = s.serveConn(t.Context(), daemon) })
 	defer serving.Wait()
 	defer c.Close()
 	if _, err := c.Await(t.Context(), large("sb1", 2*smallMessage)); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), "large questions") {

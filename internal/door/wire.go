@@ -74,9 +74,9 @@ const (
 	callLent
 )
 
-// limit is the largest message of a call, in bytes. Only an index, with a
+// messageLimit is the largest message of a call, in bytes. Only an index, with a
 // hundred thousand files, is large; so is its answer.
-func (m method) limit() int {
+func (m method) messageLimit() int {
 	switch m {
 	case callIndex, callEdgesOfIndex:
 		return maxMessage
@@ -205,14 +205,14 @@ type incoming struct {
 	timeout time.Duration
 }
 
-// head reads a message's kind and the length of its JSON. io.EOF means that
+// readHead reads a message's kind and the length of its JSON. io.EOF means that
 // there is no more message.
-func (m incoming) head() (kind byte, n int, err error) {
+func (m incoming) readHead() (kind byte, n int, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(m.conn, head[:1]); err != nil {
 		return 0, 0, err
 	}
-	if err := m.hurry(); err != nil {
+	if err := m.setDeadline(); err != nil {
 		return 0, 0, err
 	}
 	if _, err := io.ReadFull(m.conn, head[1:]); err != nil {
@@ -225,9 +225,9 @@ func (m incoming) head() (kind byte, n int, err error) {
 	return head[4], int(length), nil
 }
 
-// body reads n bytes into buf. Memory follows what really comes.
-func (m incoming) body(buf *bytes.Buffer, n int) error {
-	if err := m.hurry(); err != nil {
+// readBody reads n bytes into buf. Memory follows what really comes.
+func (m incoming) readBody(buf *bytes.Buffer, n int) error {
+	if err := m.setDeadline(); err != nil {
 		return err
 	}
 	buf.Reset()
@@ -241,7 +241,7 @@ func (m incoming) body(buf *bytes.Buffer, n int) error {
 	return m.conn.SetReadDeadline(time.Time{})
 }
 
-func (m incoming) hurry() error {
+func (m incoming) setDeadline() error {
 	if m.timeout == 0 {
 		return nil
 	}

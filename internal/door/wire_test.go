@@ -427,10 +427,10 @@ func TestABadGatewayIsCutOff(t *testing.T) {
 			_, err = stream.Write(message)
 			must(t, err)
 			m := incoming{conn: stream, limit: func(byte) int { return maxMessage }}
-			kind, n, err := m.head()
+			kind, n, err := m.readHead()
 			if err == nil {
 				var buf bytes.Buffer
-				must(t, m.body(&buf, n))
+				must(t, m.readBody(&buf, n))
 				if err := errorOf(status(kind), buf.Bytes()); status(kind) == statusDone || !errors.Is(err, fault.ErrInvalid) {
 					t.Errorf("it was answered %d: %v", kind, err)
 				}
@@ -491,16 +491,16 @@ func FuzzIncoming(f *testing.F) {
 			b.Close()
 		}()
 		defer a.Close()
-		m := incoming{conn: a, limit: func(kind byte) int { return method(kind).limit() }, timeout: messageTime}
-		kind, n, err := m.head()
+		m := incoming{conn: a, limit: func(kind byte) int { return method(kind).messageLimit() }, timeout: messageTime}
+		kind, n, err := m.readHead()
 		if err != nil {
 			return
 		}
 		var buf bytes.Buffer
-		if m.body(&buf, n) != nil {
+		if m.readBody(&buf, n) != nil {
 			return
 		}
-		read, err := s.decode(method(kind), buf.Bytes())
+		read, err := s.decodeCall(method(kind), buf.Bytes())
 		if err != nil {
 			return
 		}

@@ -53,21 +53,21 @@ func (in *Inside) AddPath(p string, head []byte) {
 		in.Paths = append(in.Paths, p)
 	}
 	if MachineCode(p, head) {
-		add(&in.Native, p)
+		addName(&in.Native, p)
 	}
 }
 
 // AddModule takes a name once, as AddEntryPoint and AddStart do.
-func (in *Inside) AddModule(name string) { add(&in.Modules, name) }
+func (in *Inside) AddModule(name string) { addName(&in.Modules, name) }
 
 // AddEntryPoint is AddModule for an entry point.
-func (in *Inside) AddEntryPoint(text string) { add(&in.EntryPoints, text) }
+func (in *Inside) AddEntryPoint(text string) { addName(&in.EntryPoints, text) }
 
 // AddStart is AddModule for a file that runs at every start.
-func (in *Inside) AddStart(name string) { add(&in.Starts, name) }
+func (in *Inside) AddStart(name string) { addName(&in.Starts, name) }
 
 // AddBuild is AddModule for what runs where it is built.
-func (in *Inside) AddBuild(text string) { add(&in.Builds, text) }
+func (in *Inside) AddBuild(text string) { addName(&in.Builds, text) }
 
 // moreSuspect is in the place of the lines for which there was no room.
 const moreSuspect = "there are more lines to read than are told"
@@ -119,7 +119,7 @@ func (s *Sources) Told() (list []string) {
 		if of.count == 1 {
 			noun = "file"
 		}
-		add(&list, fmt.Sprintf("%s: %d %s, such as %s", kind, of.count, noun, of.first))
+		addName(&list, fmt.Sprintf("%s: %d %s, such as %s", kind, of.count, noun, of.first))
 	}
 	return list
 }
@@ -140,7 +140,7 @@ func (in *Inside) Sorted() {
 	}
 }
 
-func add(list *[]string, name string) {
+func addName(list *[]string, name string) {
 	name = masking.Cut(Line(name), maxInsideName)
 	if name != "" && len(*list) < maxInside && !slices.Contains(*list, name) {
 		*list = append(*list, name)

@@ -18,7 +18,7 @@ const maxPhrase = 300
 func Problem(status int, r Refusal) Answer {
 	detail := Sentence(r)
 	body, err := json.Marshal(problem{
-		Type: "about:blank", Title: title(r), Status: status, Detail: detail,
+		Type: "about:blank", Title: refusalTitle(r), Status: status, Detail: detail,
 		Rule: r.Rule, Suggest: r.Suggest, RequestID: r.RequestID, Approval: r.Approval, Approve: r.Approve,
 	})
 	if err != nil { // strings always encode
@@ -26,7 +26,7 @@ func Problem(status int, r Refusal) Answer {
 	}
 	return Answer{
 		Status:      status,
-		Phrase:      clipLine(title(r)+": "+detail, maxPhrase),
+		Phrase:      clipLine(refusalTitle(r)+": "+detail, maxPhrase),
 		ContentType: "application/problem+json",
 		Body:        append(body, '\n'),
 	}
@@ -44,7 +44,7 @@ type problem struct {
 	Approve   string `json:"approve,omitempty"`
 }
 
-func title(r Refusal) string {
+func refusalTitle(r Refusal) string {
 	switch r.Cause {
 	case Missing, NoSuchRoute:
 		return "Not found"

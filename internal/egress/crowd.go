@@ -16,54 +16,54 @@ type crowd struct {
 	hurried bool
 }
 
-// crowd counts streams that were refused unheard; first: whoever asks puts them on record, with those that come
+// countUnheard counts streams that were refused unheard; first: whoever asks puts them on record, with those that come
 // meanwhile, until uncrowd gives none.
-func (gs *guests) crowd(id string, n int) (first bool) {
+func (gs *sandboxRates) countUnheard(id string, n int) (first bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	c := &gs.get(id).crowd
+	c := &gs.getGuest(id).crowd
 	c.refused += n
 	first, c.telling = !c.telling, true
 	return first
 }
 
 // uncrowd gives those of which no record tells, to put them on record. 0: there are none, and whoever did that is done.
-func (gs *guests) uncrowd(id string) int {
+func (gs *sandboxRates) uncrowd(id string) int {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	c := &gs.get(id).crowd
+	c := &gs.getGuest(id).crowd
 	n := c.refused
 	c.refused, c.telling = 0, n > 0
 	return n
 }
 
 // crowdAgain counts those again that could not be put on record. last: nobody tries again.
-func (gs *guests) crowdAgain(id string, n int, last bool) {
+func (gs *sandboxRates) crowdAgain(id string, n int, last bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	c := &gs.get(id).crowd
+	c := &gs.getGuest(id).crowd
 	c.refused += n
 	c.telling = c.telling && !last
 }
 
 // crowding is how many are on no record.
-func (gs *guests) crowding(id string) int {
+func (gs *sandboxRates) crowding(id string) int {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	return gs.get(id).crowd.refused
+	return gs.getGuest(id).crowd.refused
 }
 
 // hurried is closed when a sandbox has ended, by hurry.
-func (gs *guests) hurried(id string) <-chan struct{} {
+func (gs *sandboxRates) hurried(id string) <-chan struct{} {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	return gs.get(id).crowd.hurry
+	return gs.getGuest(id).crowd.hurry
 }
 
-func (gs *guests) hurry(id string) {
+func (gs *sandboxRates) hurryGuest(id string) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	if c := &gs.get(id).crowd; !c.hurried {
+	if c := &gs.getGuest(id).crowd; !c.hurried {
 		c.hurried = true
 		close(c.hurry)
 	}
@@ -72,9 +72,9 @@ func (gs *guests) hurry(id string) {
 // crowded has a stream put on record that was refused unheard: as many as a sandbox may have were under way. There
 // may be very many, so the first has its record at once, and after that one record counts those of a while. The
 // stream is closed.
-func (s *stream) crowded(ctx context.Context) {
+func (s *guestStream) crowded(ctx context.Context) {
 	_ = s.conn.Close() // who waits for the answer has it
-	if !s.router.guests.crowd(s.sandbox, 1) {
+	if !s.router.guests.countUnheard(s.sandbox, 1) {
 		return
 	}
 	for n := s.router.guests.uncrowd(s.sandbox); n > 0; n = s.router.guests.uncrowd(s.sandbox) {
@@ -92,7 +92,7 @@ func (s *stream) crowded(ctx context.Context) {
 
 // linger waits until another record may follow the last. false: it may at once, since the sandbox has ended, or the
 // gateway ends.
-func (s *stream) linger(ctx context.Context) bool {
+func (s *guestStream) linger(ctx context.Context) bool {
 	while := time.NewTimer(s.router.limits.Look)
 	defer while.Stop()
 	select {
@@ -106,20 +106,20 @@ func (s *stream) linger(ctx context.Context) bool {
 
 // keeperRefused has streams put on record that the keeper has refused, which counts those of a second itself. The
 // keeper is told that they were heard of, and whether they are on record: what is not it tells again.
-func (s *stream) keeperRefused(ctx context.Context, n int) {
-	if !s.reply(channel.Reply{}) {
+func (s *guestStream) keeperRefused(ctx context.Context, n int) {
+	if !s.replyOpen(channel.Reply{}) {
 		return // it tells again
 	}
 	if err := s.recordCrowd(ctx, n); err != nil {
-		s.reply(channel.Reply{Error: "the log does not take it"})
+		s.replyOpen(channel.Reply{Error: "the log does not take it"})
 		return
 	}
-	s.reply(channel.Reply{OK: true})
+	s.replyOpen(channel.Reply{OK: true})
 }
 
 // recordCrowd is nil also if the door knows the sandbox no more, or takes no more records of it.
-func (s *stream) recordCrowd(ctx context.Context, n int) error {
-	if err := s.record(ctx, door.Crowded(s.sandbox, n)); !over(err) {
+func (s *guestStream) recordCrowd(ctx context.Context, n int) error {
+	if err := s.recordOrFail(ctx, door.Crowded(s.sandbox, n)); !isSettled(err) {
 		return err
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 // streams.
 const maxGuests = 4096
 
-// guests keep each sandbox's streams, rate and names.
-type guests struct {
+// sandboxRates keep each sandbox's streams, rate and names.
+type sandboxRates struct {
 	limits Limits
 
 	mu   sync.Mutex
@@ -42,9 +42,9 @@ type guest struct {
 	memory      *budget.Budget
 }
 
-func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
+func newGuests(l Limits) *sandboxRates { return &sandboxRates{limits: l, byID: map[string]*guest{}} }
 
-func (gs *guests) get(id string) *guest {
+func (gs *sandboxRates) getGuest(id string) *guest {
 	now := time.Now()
 	most := float64(4 * gs.limits.Opens)
 	g := gs.byID[id]
@@ -63,7 +63,7 @@ func (gs *guests) get(id string) *guest {
 
 // forgetOldest forgets the idle sandbox that was unseen for longest. One is not idle of which something is still to be put on record; when it
 // has ended nobody tries that any more, and the reason of its end says so.
-func (gs *guests) forgetOldest() {
+func (gs *sandboxRates) forgetOldest() {
 	oldest := ""
 	for id, g := range gs.byID {
 		if g.streams == 0 && (g.crowd.refused == 0 || g.crowd.hurried) && !g.crowd.telling && (oldest == "" || g.seen.Before(gs.byID[oldest].seen)) {
@@ -73,11 +73,11 @@ func (gs *guests) forgetOldest() {
 	delete(gs.byID, oldest)
 }
 
-// open counts a stream; false: it is one too many.
-func (gs *guests) open(id string) bool {
+// openStream counts a stream; false: it is one too many.
+func (gs *sandboxRates) openStream(id string) bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	if g.streams >= gs.limits.Streams || g.tokens < 1 {
 		return false
 	}
@@ -86,17 +86,17 @@ func (gs *guests) open(id string) bool {
 	return true
 }
 
-func (gs *guests) close(id string) {
+func (gs *sandboxRates) closeStream(id string) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	gs.get(id).streams--
+	gs.getGuest(id).streams--
 }
 
-// connect counts a connection to a host in, or says which rule it would break.
-func (gs *guests) connect(id string) (rule, problem string) {
+// countConnection counts a connection to a host in, or says which rule it would break.
+func (gs *sandboxRates) countConnection(id string) (rule, problem string) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	switch g := gs.get(id); {
+	switch g := gs.getGuest(id); {
 	case g.bytes >= gs.limits.Bytes:
 		return tooMuch()
 	case g.connections >= gs.limits.Connections:
@@ -116,9 +116,9 @@ func (gs *guests) connect(id string) (rule, problem string) {
 // serves its requests, and the header of one that has not come whole.
 const connectionCost = 256 << 10
 
-// enter takes what a connection that the gateway itself answers takes; leave gives it back.
+// enterAnswered takes what a connection that the gateway itself answers takes; leave gives it back.
 // problem is why it may not.
-func (gs *guests) enter(id string) (leave func(), problem string) {
+func (gs *sandboxRates) enterAnswered(id string) (leave func(), problem string) {
 	memory := gs.memory(id)
 	if !memory.Take(connectionCost) {
 		return nil, memory.Sentence()
@@ -127,18 +127,18 @@ func (gs *guests) enter(id string) (leave func(), problem string) {
 }
 
 // memory is a sandbox's share of the gateway's.
-func (gs *guests) memory(id string) *budget.Budget {
+func (gs *sandboxRates) memory(id string) *budget.Budget {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	return gs.get(id).memory
+	return gs.getGuest(id).memory
 }
 
 // reconnect counts a connection in that takes the place of one that was counted already, or
 // says which rule it would break.
-func (gs *guests) reconnect(id string) (rule, problem string) {
+func (gs *sandboxRates) reconnect(id string) (rule, problem string) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	switch g := gs.get(id); {
+	switch g := gs.getGuest(id); {
 	case g.bytes >= gs.limits.Bytes:
 		return tooMuch()
 	case g.connects < 1:
@@ -149,20 +149,20 @@ func (gs *guests) reconnect(id string) (rule, problem string) {
 	return "", ""
 }
 
-func (gs *guests) disconnect(id string) {
+func (gs *sandboxRates) disconnect(id string) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	g.connections--
 	g.memory.Give(connectionCost)
 }
 
 // carried takes what the daemon knows that a run has carried. It is what this gateway has
 // counted and forgotten, or another one counted before it; what goes on is counted here.
-func (gs *guests) carried(id string, bytes int64) {
+func (gs *sandboxRates) carried(id string, bytes int64) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	g.bytes = max(g.bytes, bytes)
 }
 
@@ -171,34 +171,34 @@ func (gs *guests) carried(id string, bytes int64) {
 const maxSearches = 4
 
 // searches has a place for each of them.
-func (gs *guests) searches(id string) chan struct{} {
+func (gs *sandboxRates) searches(id string) chan struct{} {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	return gs.get(id).searches
+	return gs.getGuest(id).searches
 }
 
 // computing has a place for the one of them in which patterns are being looked for: that takes all of a
 // processor, and seconds of a large body.
-func (gs *guests) computing(id string) chan struct{} {
+func (gs *sandboxRates) computing(id string) chan struct{} {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	return gs.get(id).computing
+	return gs.getGuest(id).computing
 }
 
-// spend takes bytes off what a run may carry; false: there are none left.
-func (gs *guests) spend(id string, n int64) bool {
+// spendBytes takes bytes off what a run may carry; false: there are none left.
+func (gs *sandboxRates) spendBytes(id string, n int64) bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	g.bytes += n
 	return g.bytes < gs.limits.Bytes
 }
 
 // mayName tells whether name would take a name in.
-func (gs *guests) mayName(id, name string) bool {
+func (gs *sandboxRates) mayName(id, name string) bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	return g.names[name] || len(g.names) < gs.limits.Names
 }
 
@@ -206,11 +206,11 @@ func (gs *guests) mayName(id, name string) bool {
 // those, so each has a place however many names were refused.
 const problemMark = "\x00"
 
-// name takes a name in; false: the sandbox has asked for too many others.
-func (gs *guests) name(id, name string) bool {
+// takeName takes a name in; false: the sandbox has asked for too many others.
+func (gs *sandboxRates) takeName(id, name string) bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	if g.names[name] {
 		return true
 	}
@@ -228,13 +228,13 @@ type carriage struct {
 	over chan struct{} // closed when it is forgotten
 }
 
-// carry names a guest's connection, until it is forgotten. gone tells whether the guest has hung up.
-func (gs *guests) carry(id string, conn net.Conn) (name string, gone func() bool, forget func()) {
+// carryConn names a guest's connection, until it is forgotten. gone tells whether the guest has hung up.
+func (gs *sandboxRates) carryConn(id string, conn net.Conn) (name string, gone func() bool, forget func()) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	gs.last++
 	name = strconv.FormatUint(gs.last, 10)
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	if g.carried == nil {
 		g.carried = map[string]*carriage{}
 	}
@@ -257,10 +257,10 @@ type half interface {
 // hangUp begins to end a connection whose client has gone: nothing is sent to it any more. It may be read on, so that
 // all that the client has said is judged and put on record; see stream.seeOff, for which it gives the connection. nil: there
 // is no such connection. A guest has only its own.
-func (gs *guests) hangUp(id, name string) *carriage {
+func (gs *sandboxRates) hangUp(id, name string) *carriage {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	c := gs.get(id).carried[name]
+	c := gs.getGuest(id).carried[name]
 	if c == nil {
 		return nil
 	}
@@ -271,8 +271,8 @@ func (gs *guests) hangUp(id, name string) *carriage {
 	return c
 }
 
-// cut ends the reading of a client that has gone, behind all that has come until then.
-func (c *carriage) cut() {
+// cutReading ends the reading of a client that has gone, behind all that has come until then.
+func (c *carriage) cutReading() {
 	if h, ok := c.conn.(half); !ok || h.CloseRead() != nil {
 		_ = c.conn.Close() // as above
 	}

@@ -13,10 +13,10 @@ func TestCountsThatNobodyTakesAreForgotten(t *testing.T) {
 		const all = maxGuests + 100
 		for i := range all {
 			id := fmt.Sprintf("sb-%d", i)
-			gs.crowd(id, 1)
+			gs.countUnheard(id, 1)
 			gs.crowdAgain(id, 0, true)
 			if ended {
-				gs.hurry(id)
+				gs.hurryGuest(id)
 			}
 		}
 		want := map[bool]int{true: maxGuests, false: all}[ended]

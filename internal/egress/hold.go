@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// await waits for a person's answer about a name that is held; nil: it may go on.
+// awaitApproval waits for a person's answer about a name that is held; nil: it may go on.
 //
 // What waits is the connection, and it waits where its client has said which host it
 // means. The DNS question was answered with an address of the sandbox's own loopback,
@@ -19,7 +19,7 @@ import (
 // that have connected wait for a minute and more, most for ever. The name itself was not
 // looked up: a question to the world's resolvers brings the name's owner whatever the name
 // spells, so nobody asks one before a person has said yes.
-func (p *passage) await(ctx context.Context, protocol string) error {
+func (p *passage) awaitApproval(ctx context.Context, protocol string) error {
 	if !p.held {
 		return nil
 	}

@@ -26,20 +26,20 @@ func (p *passage) carryHTTP(ctx context.Context, first []byte) {
 
 // endTLS answers a ClientHello for the host, and carries the requests inside.
 func (p *passage) endTLS(ctx context.Context, said []byte, client hello.Hello) {
-	leaf, err := p.leaf(ctx)
+	leaf, err := p.hostLeaf(ctx)
 	if err != nil {
 		p.turnAway(ctx, err)
 		return
 	}
 	framed := client.HTTP2 && (!p.git || !client.HTTP1) // git's pushes would wait for ever (door.NameAnswer.Git)
-	p.carryRequests(ctx, said, &requests.Ended{Certificate: leaf, HTTP1: client.HTTP1, HTTP2: framed, Roots: p.roots})
+	p.carryRequests(ctx, said, &requests.Ended{Certificate: leaf, HTTP1: client.HTTP1, HTTP2: framed, Roots: p.hostRoots})
 }
 
-// leaf is the certificate for the host, under the authority that the sandbox trusts.
-func (p *passage) leaf(ctx context.Context) (tls.Certificate, error) {
+// hostLeaf is the certificate for the host, under the authority that the sandbox trusts.
+func (p *passage) hostLeaf(ctx context.Context) (tls.Certificate, error) {
 	cert, err := p.router.door.Leaf(ctx, door.LeafAsk{Sandbox: p.sandbox, Name: p.name})
 	if errors.Is(err, fault.ErrForbidden) {
-		return tls.Certificate{}, &errRefused{sentence: p.refuse(ctx, door.RuleHostTLS, fault.Sentence(err, "it has no certificate"))}
+		return tls.Certificate{}, &errRefused{sentence: p.refuseConnection(ctx, door.RuleHostTLS, fault.Sentence(err, "it has no certificate"))}
 	}
 	var leaf tls.Certificate
 	if err == nil {
@@ -64,7 +64,7 @@ func (p *passage) carryRequests(ctx context.Context, said []byte, ended *request
 	config := requests.Config{
 		Connection: requests.Connection{Sandbox: p.sandbox, Name: p.name, Port: p.port, TLS: ended != nil, Searches: p.router.guests.searches(p.sandbox), Computing: p.router.guests.computing(p.sandbox), Memory: p.router.guests.memory(p.sandbox)},
 		Dial:       func(ctx context.Context) (net.Conn, error) { return p.dialHTTP(ctx, protocol) },
-		Admit:      func() error { return refusalOf(p.admit(ctx, protocol)) },
+		Admit:      func() error { return refusalOf(p.admitProtocol(ctx, protocol)) },
 		Ended:      ended,
 		Refuse:     p.refuseRequest,
 		Full:       p.tellDone,
@@ -105,7 +105,7 @@ func (c closed) Outgoing(*http.Request) error { return c.err }
 func (c closed) Incoming(*http.Response) error { return c.err }
 
 func (p *passage) dialHTTP(ctx context.Context, protocol string) (net.Conn, error) {
-	far, err := p.reach(ctx, protocol)
+	far, err := p.reachHost(ctx, protocol)
 	if err != nil {
 		return nil, refusalOf(err) // and no metered that is nil
 	}
@@ -127,7 +127,7 @@ func refusalOf(err error) error {
 
 // judgeRequest asks the door about a request.
 func (p *passage) judgeRequest(ctx context.Context, r policy.Request) (requests.Judgement, error) {
-	if full := p.router.reports.full(p.sandbox); full != "" {
+	if full := p.router.reports.whyFull(p.sandbox); full != "" {
 		return requests.Judgement{}, &requests.Refusal{Rule: door.RuleHostQuota, Reason: full, Status: http.StatusServiceUnavailable, Recorded: true}
 	}
 	ctx, cancel := recording(ctx) // a refusal is on record, whether its client waits for it or not
@@ -151,8 +151,8 @@ func (p *passage) refuseRequest(ctx context.Context, r *requests.Refusal, reques
 	return p.recordRefusal(ctx, door.HostRefusal{Sandbox: p.sandbox, Name: p.name, Port: p.port, Rule: r.Rule, Reason: r.Reason, Request: request})
 }
 
-// roots vouch for the host, once it was dialled; nil: this machine's do.
-func (p *passage) roots() *x509.CertPool {
+// hostRoots vouch for the host, once it was dialled; nil: this machine's do.
+func (p *passage) hostRoots() *x509.CertPool {
 	p.reaching.Lock()
 	defer p.reaching.Unlock()
 	return p.target.Roots
@@ -175,5 +175,5 @@ func (p *passage) tellDone(ctx context.Context) {
 	if seq == 0 {
 		return // none was sent
 	}
-	p.router.tell(ctx, p.sandbox, report{seq: seq, requests: carrier.Done()})
+	p.router.tellDoor(ctx, p.sandbox, report{seq: seq, requests: carrier.Done()})
 }

@@ -57,44 +57,44 @@ type passage struct {
 
 // connectHost carries a connection to a name that the policy has on that port, or has held
 // for a person, as the answer about it says.
-func (s *stream) connectHost(ctx context.Context, name string, port int, a door.NameAnswer) {
+func (s *guestStream) connectHost(ctx context.Context, name string, port int, a door.NameAnswer) {
 	p := &passage{
 		router: s.router, sandbox: s.sandbox, name: name, port: port, guest: guestConn{s.conn, s.router.limits.Idle},
 		held: a.Answer.Decision.Effect == policy.Hold, judged: a.Judged, git: a.Git,
 	}
 	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway
-		s.reply(channel.Reply{Error: p.refuse(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})
+		s.replyOpen(channel.Reply{Error: p.refuseConnection(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})
 		return
 	}
-	if full := s.router.reports.full(s.sandbox); full != "" {
-		s.reply(channel.Reply{Error: full})
+	if full := s.router.reports.whyFull(s.sandbox); full != "" {
+		s.replyOpen(channel.Reply{Error: full})
 		return
 	}
-	if rule, problem := s.router.guests.connect(s.sandbox); problem != "" {
-		s.reply(channel.Reply{Error: p.refuse(ctx, rule, problem)})
+	if rule, problem := s.router.guests.countConnection(s.sandbox); problem != "" {
+		s.replyOpen(channel.Reply{Error: p.refuseConnection(ctx, rule, problem)})
 		return
 	}
 	defer s.router.guests.disconnect(s.sandbox)
-	id, gone, forget := s.router.guests.carry(s.sandbox, s.conn)
+	id, gone, forget := s.router.guests.carryConn(s.sandbox, s.conn)
 	defer forget()
 	p.gone = gone
 	ctx, p.cancel = context.WithCancel(ctx)
-	defer p.finish(ctx)
+	defer p.finishConnection(ctx)
 	if a.TCP && !a.Judged {
 		s.connectTCP(ctx, p, id)
 		return
 	}
-	if !s.reply(channel.Reply{OK: true, Text: id}) {
+	if !s.replyOpen(channel.Reply{OK: true, Text: id}) {
 		return
 	}
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
-	p.carry(ctx)
+	p.carryGuest(ctx)
 }
 
-// carry finds out what the guest speaks, by its first byte.
-func (p *passage) carry(ctx context.Context) {
+// carryGuest finds out what the guest speaks, by its first byte.
+func (p *passage) carryGuest(ctx context.Context) {
 	if err := p.guest.SetReadDeadline(time.Now().Add(p.router.limits.HelloTime)); err != nil {
 		return
 	}
@@ -102,14 +102,14 @@ func (p *passage) carry(ctx context.Context) {
 	_, err := io.ReadFull(p.guest, first)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		p.refuse(ctx, door.RuleHostProtocol, "the client said nothing at first; only TLS and HTTP tell which host is meant"+otherwise(p.port))
+		p.refuseConnection(ctx, door.RuleHostProtocol, "the client said nothing at first; only TLS and HTTP tell which host is meant"+otherwise(p.port))
 	case err != nil: // it has gone without a word
 	case first[0] == firstOfTLS:
 		p.carryTLS(ctx, first)
 	case 'A' <= first[0] && first[0] <= 'Z':
 		p.carryHTTP(ctx, first)
 	default:
-		p.refuse(ctx, door.RuleHostProtocol, "the client speaks neither TLS nor HTTP, so it does not tell which host is meant"+otherwise(p.port))
+		p.refuseConnection(ctx, door.RuleHostProtocol, "the client speaks neither TLS nor HTTP, so it does not tell which host is meant"+otherwise(p.port))
 	}
 }
 
@@ -121,28 +121,28 @@ type errRefused struct {
 
 func (e *errRefused) Error() string { return e.sentence }
 
-// admit has the connection to the host judged, if it is not yet: ctx is the connection's, which goes on while a client that has gone
+// admitProtocol has the connection to the host judged, if it is not yet: ctx is the connection's, which goes on while a client that has gone
 // is still to be heard.
-func (p *passage) admit(ctx context.Context, protocol string) error {
+func (p *passage) admitProtocol(ctx context.Context, protocol string) error {
 	p.reaching.Lock()
 	defer p.reaching.Unlock()
 	if p.target.Addresses != nil {
 		return nil
 	}
-	return p.judge(ctx, protocol)
+	return p.judgeConnection(ctx, protocol)
 }
 
-// reach connects to the host. At the first time it is resolved, judged and recorded;
+// reachHost connects to the host. At the first time it is resolved, judged and recorded;
 // after that the same addresses are dialled again.
-func (p *passage) reach(ctx context.Context, protocol string) (*metered, error) {
+func (p *passage) reachHost(ctx context.Context, protocol string) (*metered, error) {
 	p.reaching.Lock()
 	defer p.reaching.Unlock()
 	if p.target.Addresses == nil {
-		if err := p.judge(ctx, protocol); err != nil {
+		if err := p.judgeConnection(ctx, protocol); err != nil {
 			return nil, err
 		}
 	}
-	m, err := p.dial(ctx)
+	m, err := p.dialHost(ctx)
 	if _, refused := errors.AsType[*errRefused](err); refused || err != nil && ctx.Err() != nil {
 		return nil, err // the last is that the guest has gone meanwhile
 	}
@@ -165,12 +165,12 @@ func (p *passage) reach(ctx context.Context, protocol string) (*metered, error) 
 		p.unreached, p.problem = false, ""
 	}
 	p.far, p.address, p.dials = append(p.far, m), m.RemoteAddr().String(), p.dials+1
-	return m, m.touch()
+	return m, m.touchMeter()
 }
 
-// dial makes a connection to the host, if there is room for one.
-func (p *passage) dial(ctx context.Context) (*metered, error) {
-	free, err := p.room(ctx)
+// dialHost makes a connection to the host, if there is room for one.
+func (p *passage) dialHost(ctx context.Context) (*metered, error) {
+	free, err := p.takeRoom(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -182,9 +182,9 @@ func (p *passage) dial(ctx context.Context) (*metered, error) {
 	return &metered{Conn: conn, passage: p, free: free}, nil
 }
 
-// room takes a place for one more connection to the host, which counts as the guest's own do:
+// takeRoom takes a place for one more connection to the host, which counts as the guest's own do:
 // its first was counted with the guest's. One that comes too fast waits.
-func (p *passage) room(ctx context.Context) (free func(), err error) {
+func (p *passage) takeRoom(ctx context.Context) (free func(), err error) {
 	p.mu.Lock()
 	first, beside := p.dials == 0, len(p.far) > 0
 	p.mu.Unlock()
@@ -193,7 +193,7 @@ func (p *passage) room(ctx context.Context) (free func(), err error) {
 	}
 	connect, free := p.router.guests.reconnect, func() {}
 	if beside {
-		connect, free = p.router.guests.connect, sync.OnceFunc(func() { p.router.guests.disconnect(p.sandbox) })
+		connect, free = p.router.guests.countConnection, sync.OnceFunc(func() { p.router.guests.disconnect(p.sandbox) })
 	}
 	within, cancel := context.WithTimeout(ctx, p.router.limits.HelloTime)
 	defer cancel()
@@ -210,7 +210,7 @@ func (p *passage) room(ctx context.Context) (free func(), err error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, &errRefused{sentence: p.refuse(ctx, rule, problem)}
+			return nil, &errRefused{sentence: p.refuseConnection(ctx, rule, problem)}
 		}
 	}
 }
@@ -218,8 +218,8 @@ func (p *passage) room(ctx context.Context) (free func(), err error) {
 // roomAgain is how often it is looked whether there is room.
 const roomAgain = 20 * time.Millisecond
 
-// forget takes a connection to the host that was closed out of those that stop would close.
-func (p *passage) forget(m *metered) {
+// forgetConn takes a connection to the host that was closed out of those that stop would close.
+func (p *passage) forgetConn(m *metered) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.far = slices.DeleteFunc(p.far, func(one *metered) bool { return one == m })
@@ -235,10 +235,10 @@ func (p *passage) closeFar() {
 	}
 }
 
-// judge asks a person where the policy says so, resolves the name, and asks the door for
+// judgeConnection asks a person where the policy says so, resolves the name, and asks the door for
 // the connection.
-func (p *passage) judge(ctx context.Context, protocol string) error {
-	if err := p.await(ctx, protocol); err != nil {
+func (p *passage) judgeConnection(ctx context.Context, protocol string) error {
+	if err := p.awaitApproval(ctx, protocol); err != nil {
 		return err
 	}
 	target, err := p.router.dialer.Resolve(ctx, p.name, p.port, p.mayResolve)
@@ -247,10 +247,10 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 	}
 	switch {
 	case errors.Is(err, fault.ErrForbidden):
-		return &errRefused{sentence: p.refuse(ctx, door.RuleHostAddress, fault.Sentence(err, "an address that it may not have"))}
+		return &errRefused{sentence: p.refuseConnection(ctx, door.RuleHostAddress, fault.Sentence(err, "an address that it may not have"))}
 	case err != nil:
 		p.router.log.Info("a host does not resolve", "sandbox", p.sandbox, "name", p.name, "error", err)
-		return &errRefused{sentence: p.refuse(ctx, door.RuleHostUnresolved, fault.Sentence(err, "it does not resolve"))}
+		return &errRefused{sentence: p.refuseConnection(ctx, door.RuleHostUnresolved, fault.Sentence(err, "it does not resolve"))}
 	}
 	ctx, cancel := recording(ctx)
 	defer cancel()
@@ -263,7 +263,7 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 		return &errRefused{sentence: withRequest(a.Decision.Reason, a.RequestID)}
 	}
 	p.target = target
-	if !p.begin(a.Seq) {
+	if !p.beginRecorded(a.Seq) {
 		p.disconnected(ctx)
 		return net.ErrClosed
 	}
@@ -286,20 +286,20 @@ func (p *passage) mayResolve(ctx context.Context) error {
 	return nil
 }
 
-// begin takes the record that the connection to the host began. false: the guest has gone
+// beginRecorded takes the record that the connection to the host began. false: the guest has gone
 // meanwhile, and nobody else will tell that the connection has ended.
-func (p *passage) begin(seq uint64) bool {
+func (p *passage) beginRecorded(seq uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seq, p.last, p.began = seq, seq, time.Now()
 	if !p.over {
-		p.router.passages.add(p) // before stop can have begun, so that finish removes it
+		p.router.passages.addPassage(p) // before stop can have begun, so that finish removes it
 	}
 	return !p.over
 }
 
-// refuse records that the connection is refused, and gives the sentence for the guest.
-func (p *passage) refuse(ctx context.Context, rule, reason string) string {
+// refuseConnection records that the connection is refused, and gives the sentence for the guest.
+func (p *passage) refuseConnection(ctx context.Context, rule, reason string) string {
 	return p.recordRefusal(ctx, door.HostRefusal{Sandbox: p.sandbox, Name: p.name, Port: p.port, Rule: rule, Reason: reason})
 }
 
@@ -321,8 +321,8 @@ func withRequest(reason, request string) string {
 	return fmt.Sprintf("%s; request %s; see: cofferdam why", reason, request)
 }
 
-// stop ends the connection at both ends, for a reason ("": its ends have ended it).
-func (p *passage) stop(problem string) {
+// stopConnection ends the connection at both ends, for a reason ("": its ends have ended it).
+func (p *passage) stopConnection(problem string) {
 	p.cancel()
 	p.mu.Lock()
 	p.over = true
@@ -342,16 +342,16 @@ func recording(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 }
 
-// finish ends the connection and tells the door what it carried.
-func (p *passage) finish(ctx context.Context) {
-	p.stop("")
+// finishConnection ends the connection and tells the door what it carried.
+func (p *passage) finishConnection(ctx context.Context) {
+	p.stopConnection("")
 	p.disconnected(ctx)
 }
 
 // disconnected tells the door that the connection to the host has ended, if it began. It
 // can begin again.
 func (p *passage) disconnected(ctx context.Context) {
-	p.router.passages.remove(p)
+	p.router.passages.removePassage(p)
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	p.mu.Lock()
@@ -373,5 +373,5 @@ func (p *passage) disconnected(ctx context.Context) {
 		}
 		r.end = &d
 	}
-	p.router.tell(ctx, p.sandbox, r)
+	p.router.tellDoor(ctx, p.sandbox, r)
 }

@@ -13,16 +13,16 @@ func TestPassagesAreLookedAtBySandbox(t *testing.T) {
 	for sandbox := range 3 {
 		for seq := range 4 {
 			p := &passage{sandbox: fmt.Sprintf("sb-%d", sandbox), seq: uint64(seq)}
-			ps.add(p)
+			ps.addPassage(p)
 			all = append(all, p)
 		}
 	}
-	if n := len(ps.bySandbox()["sb-1"]); n != 4 || len(ps.bySandbox()) != 3 || len(ps.of("sb-1")) != 4 || len(ps.of("sb-9")) != 0 {
+	if n := len(ps.bySandbox()["sb-1"]); n != 4 || len(ps.bySandbox()) != 3 || len(ps.passagesOf("sb-1")) != 4 || len(ps.passagesOf("sb-9")) != 0 {
 		t.Errorf("%d of one sandbox: %v", n, ps.bySandbox())
 	}
 	for _, p := range all {
-		ps.remove(p)
-		ps.remove(p)
+		ps.removePassage(p)
+		ps.removePassage(p)
 	}
 	if len(ps.open) != 0 {
 		t.Errorf("kept are %v", ps.open)

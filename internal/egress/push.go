@@ -19,7 +19,7 @@ func (p *passage) awaitPush(ctx context.Context, push requests.Push) error {
 	ask := door.PushAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Path: push.Path, Change: push.Change, Size: push.Size}
 	a, err := p.router.door.AwaitPush(ctx, ask)
 	if err == nil && a.Decision.Effect == policy.Hold {
-		p.rest(ctx)
+		p.restConnection(ctx)
 		ask.Wait = true
 		a, err = p.waitForPush(ctx, ask)
 	}
@@ -50,9 +50,9 @@ func (p *passage) waitForPush(ctx context.Context, ask door.PushAsk) (door.Answe
 	return p.router.door.AwaitPush(ctx, ask)
 }
 
-// rest ends the connection to the host, and leaves the guest's as it is: the next request
+// restConnection ends the connection to the host, and leaves the guest's as it is: the next request
 // has the host resolved, judged and connected to anew.
-func (p *passage) rest(ctx context.Context) {
+func (p *passage) restConnection(ctx context.Context) {
 	p.reaching.Lock()
 	defer p.reaching.Unlock()
 	p.closeFar()

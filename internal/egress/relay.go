@@ -40,7 +40,7 @@ type metered struct {
 
 // Close implements net.Conn.
 func (m *metered) Close() error {
-	m.passage.forget(m)
+	m.passage.forgetConn(m)
 	m.free()
 	return m.Conn.Close()
 }
@@ -49,36 +49,36 @@ func (m *metered) Close() error {
 func (m *metered) Read(b []byte) (int, error) {
 	n, err := m.Conn.Read(b)
 	m.passage.in.Add(int64(n))
-	return n, m.spent(n, err)
+	return n, m.spendBytes(n, err)
 }
 
 // Write implements net.Conn.
 func (m *metered) Write(b []byte) (int, error) {
 	n, err := m.Conn.Write(b)
 	m.passage.out.Add(int64(n))
-	return n, m.spent(n, err)
+	return n, m.spendBytes(n, err)
 }
 
 // CloseWrite tells the host that the guest says no more.
 func (m *metered) CloseWrite() error { return closeWrite(m.Conn) }
 
-func (m *metered) touch() error {
+func (m *metered) touchMeter() error {
 	return m.SetDeadline(time.Now().Add(m.passage.router.limits.Idle))
 }
 
 var errBytes = errors.New("the run has carried as many bytes as one may")
 
-// spent takes bytes off what the run may carry.
-func (m *metered) spent(n int, err error) error {
+// spendBytes takes bytes off what the run may carry.
+func (m *metered) spendBytes(n int, err error) error {
 	p := m.passage
 	switch {
-	case n > 0 && !p.router.guests.spend(p.sandbox, int64(n)):
-		p.stop(errBytes.Error())
+	case n > 0 && !p.router.guests.spendBytes(p.sandbox, int64(n)):
+		p.stopConnection(errBytes.Error())
 		return errBytes
 	case n == 0 || err != nil:
 		return err
 	}
-	return m.touch()
+	return m.touchMeter()
 }
 
 func closeWrite(conn net.Conn) error {
@@ -88,12 +88,12 @@ func closeWrite(conn net.Conn) error {
 	return conn.Close()
 }
 
-// relay copies both ways until both have ended, passing each half-close on. What breaks
+// relayBoth copies both ways until both have ended, passing each half-close on. What breaks
 // one way ends both: a connection whose other half was lost must not look ended.
-func (p *passage) relay(far *metered, guest io.Reader) {
+func (p *passage) relayBoth(far *metered, guest io.Reader) {
 	var both sync.WaitGroup
-	errand.In(&both, func() { p.said.Store(p.copy(far, whole{guest, p.gone})) })
-	errand.In(&both, func() { p.copy(p.guest, far) })
+	errand.In(&both, func() { p.said.Store(p.copyOneWay(far, whole{guest, p.gone})) })
+	errand.In(&both, func() { p.copyOneWay(p.guest, far) })
 	both.Wait()
 }
 
@@ -112,8 +112,8 @@ func (w whole) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// copy tells whether all was passed on.
-func (p *passage) copy(to net.Conn, from io.Reader) bool {
+// copyOneWay tells whether all was passed on.
+func (p *passage) copyOneWay(to net.Conn, from io.Reader) bool {
 	buf := make([]byte, relayBuffer)
 	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buf)
 	if err == nil {
@@ -122,9 +122,9 @@ func (p *passage) copy(to net.Conn, from io.Reader) bool {
 	switch {
 	case err == nil:
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		p.stop("nothing came or went for " + p.router.limits.Idle.String())
+		p.stopConnection("nothing came or went for " + p.router.limits.Idle.String())
 	default:
-		p.stop("")
+		p.stopConnection("")
 	}
 	return err == nil
 }

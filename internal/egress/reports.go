@@ -31,8 +31,8 @@ type report struct {
 	end      *door.Disconnection // nil: it goes on
 }
 
-// size is how many ends it tells.
-func (r report) size() int {
+// countEnds is how many ends it tells.
+func (r report) countEnds() int {
 	if r.end != nil {
 		return len(r.requests) + 1
 	}
@@ -60,10 +60,10 @@ type outbox struct {
 // endCost is what an end that waits takes, in bytes, with what its client has made up.
 const endCost = 4 << 10
 
-// add puts a report behind the others.
-func (o *outbox) add(one report) {
-	o.queue, o.size = append(o.queue, one), o.size+one.size()
-	o.memory.Owe(int64(one.size()) * endCost)
+// addReport puts a report behind the others.
+func (o *outbox) addReport(one report) {
+	o.queue, o.size = append(o.queue, one), o.size+one.countEnds()
+	o.memory.Owe(int64(one.countEnds()) * endCost)
 }
 
 // newReports makes them; memory is a sandbox's share of the gateway's.
@@ -71,8 +71,8 @@ func newReports(memory func(sandbox string) *budget.Budget) *reports {
 	return &reports{memory: memory, quit: make(chan struct{}), pending: map[string]*outbox{}}
 }
 
-// full is why a sandbox may not go on; "": it may.
-func (rs *reports) full(sandbox string) string {
+// whyFull is why a sandbox may not go on; "": it may.
+func (rs *reports) whyFull(sandbox string) string {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if box := rs.pending[sandbox]; box != nil && box.size >= maxUntold {
@@ -81,21 +81,21 @@ func (rs *reports) full(sandbox string) string {
 	return ""
 }
 
-// follow puts a report behind those of its sandbox that wait; false: none does.
-func (rs *reports) follow(sandbox string, one report) bool {
+// followWaiting puts a report behind those of its sandbox that wait; false: none does.
+func (rs *reports) followWaiting(sandbox string, one report) bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	box := rs.pending[sandbox]
 	if box != nil {
-		box.add(one)
+		box.addReport(one)
 	}
 	return box != nil
 }
 
-// keep has a report that was not taken wait. If none of its sandbox waits yet, retry is
+// keepReport has a report that was not taken wait. If none of its sandbox waits yet, retry is
 // called in a goroutine of its own.
-func (rs *reports) keep(sandbox string, one report, retry func()) {
-	if rs.follow(sandbox, one) {
+func (rs *reports) keepReport(sandbox string, one report, retry func()) {
+	if rs.followWaiting(sandbox, one) {
 		return
 	}
 	rs.mu.Lock()
@@ -104,18 +104,18 @@ func (rs *reports) keep(sandbox string, one report, retry func()) {
 		return // the daemon puts on record that the gateway ended
 	}
 	if box := rs.pending[sandbox]; box != nil { // meanwhile
-		box.add(one)
+		box.addReport(one)
 		return
 	}
 	box := &outbox{memory: rs.memory(sandbox)}
-	box.add(one)
+	box.addReport(one)
 	rs.pending[sandbox] = box
 	errand.In(&rs.retries, retry)
 }
 
-// next is the sandbox's oldest report; false: none waits any more, and whoever delivers them
+// nextReport is the sandbox's oldest report; false: none waits any more, and whoever delivers them
 // is done.
-func (rs *reports) next(sandbox string) (report, bool) {
+func (rs *reports) nextReport(sandbox string) (report, bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	box := rs.pending[sandbox]
@@ -126,21 +126,21 @@ func (rs *reports) next(sandbox string) (report, bool) {
 	return box.queue[0], true
 }
 
-// settle takes what is left of the sandbox's oldest report.
-func (rs *reports) settle(sandbox string, left report) {
+// settleReport takes what is left of the sandbox's oldest report.
+func (rs *reports) settleReport(sandbox string, left report) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	box := rs.pending[sandbox]
-	gone := box.queue[0].size() - left.size()
+	gone := box.queue[0].countEnds() - left.countEnds()
 	box.size -= gone
 	box.memory.Give(int64(gone) * endCost)
-	if box.queue[0] = left; left.size() == 0 {
+	if box.queue[0] = left; left.countEnds() == 0 {
 		box.queue = slices.Delete(box.queue, 0, 1)
 	}
 }
 
-// stop ends the tries. What waits then is lost with the gateway.
-func (rs *reports) stop() {
+// stopTries ends the tries. What waits then is lost with the gateway.
+func (rs *reports) stopTries() {
 	rs.mu.Lock()
 	if !rs.stopped {
 		rs.stopped = true
@@ -150,28 +150,28 @@ func (rs *reports) stop() {
 	rs.retries.Wait()
 }
 
-// tell has the door take a report. What it can't take now it gets later, behind what waits
+// tellDoor has the door take a report. What it can't take now it gets later, behind what waits
 // already.
-func (r *Router) tell(ctx context.Context, sandbox string, one report) {
-	if one.size() == 0 || r.reports.follow(sandbox, one) {
+func (r *Router) tellDoor(ctx context.Context, sandbox string, one report) {
+	if one.countEnds() == 0 || r.reports.followWaiting(sandbox, one) {
 		return
 	}
-	if left := r.deliver(ctx, sandbox, one); left.size() > 0 {
-		r.reports.keep(sandbox, left, func() { r.retry(context.WithoutCancel(ctx), sandbox) })
+	if left := r.deliver(ctx, sandbox, one); left.countEnds() > 0 {
+		r.reports.keepReport(sandbox, left, func() { r.retryReports(context.WithoutCancel(ctx), sandbox) })
 	}
 }
 
-// retry tells the door again and again what it could not take, with growing pauses.
-func (r *Router) retry(ctx context.Context, sandbox string) {
+// retryReports tells the door again and again what it could not take, with growing pauses.
+func (r *Router) retryReports(ctx context.Context, sandbox string) {
 	pause := firstPause
 	for {
-		one, more := r.reports.next(sandbox)
+		one, more := r.reports.nextReport(sandbox)
 		if !more {
 			return
 		}
 		left := r.deliver(ctx, sandbox, one)
-		r.reports.settle(sandbox, left)
-		if left.size() == 0 {
+		r.reports.settleReport(sandbox, left)
+		if left.countEnds() == 0 {
 			pause = firstPause
 			continue
 		}
@@ -200,7 +200,7 @@ func (r *Router) deliver(ctx context.Context, sandbox string, one report) (left 
 	if one.end == nil {
 		return left
 	}
-	if err := r.door.Disconnected(ctx, *one.end); !over(err) {
+	if err := r.door.Disconnected(ctx, *one.end); !isSettled(err) {
 		r.log.Warn("the end of a connection could not be recorded; it is tried again", "sandbox", sandbox, "error", err)
 		return left
 	}
@@ -215,7 +215,7 @@ func (r *Router) deliver(ctx context.Context, sandbox string, one report) (left 
 func (r *Router) deliverRequests(ctx context.Context, sandbox string, seq uint64, some []door.RequestDone) (taken int) {
 	err := r.door.Requested(ctx, door.RequestsDone{Sandbox: sandbox, Connection: seq, Requests: some})
 	switch {
-	case over(err):
+	case isSettled(err):
 		return len(some)
 	case errors.Is(err, fault.ErrInvalid) && len(some) > 1:
 		for i := range some {
@@ -225,20 +225,20 @@ func (r *Router) deliverRequests(ctx context.Context, sandbox string, seq uint64
 		}
 		return len(some)
 	case errors.Is(err, fault.ErrInvalid) && some[0].Path != "":
-		return r.deliverRequests(ctx, sandbox, seq, []door.RequestDone{plain(some[0])})
+		return r.deliverRequests(ctx, sandbox, seq, []door.RequestDone{withoutOthersText(some[0])})
 	}
 	r.log.Warn("what became of requests could not be recorded; it is tried again", "sandbox", sandbox, "requests", len(some), "error", err)
 	return 0
 }
 
-// plain is one without anything that others wrote.
-func plain(one door.RequestDone) door.RequestDone {
+// withoutOthersText is one without anything that others wrote.
+func withoutOthersText(one door.RequestDone) door.RequestDone {
 	one.Method, one.Path, one.Rule, one.Problem = "?", "", "", "the door did not take its method and path"
 	return one
 }
 
-// over tells whether the door needs to be told no more: it took what it was told, or it knows
+// isSettled tells whether the door needs to be told no more: it took what it was told, or it knows
 // no such sandbox or connection any longer, whose end is on record then, or kept until the log takes it.
-func over(err error) bool {
+func isSettled(err error) bool {
 	return err == nil || errors.Is(err, fault.ErrForbidden) || errors.Is(err, fault.ErrNotFound)
 }

@@ -19,9 +19,9 @@ const requestTime = 2 * time.Minute
 
 // request passes an agent's request for packages on, to be looked up, judged and
 // filed. Nothing is approved on this way.
-func (s *stream) request(ctx context.Context, asked *channel.Request, asJSON bool) {
+func (s *guestStream) request(ctx context.Context, asked *channel.Request, asJSON bool) {
 	if asked == nil {
-		s.reply(channel.Reply{Error: "a request without packages"})
+		s.replyOpen(channel.Reply{Error: "a request without packages"})
 		return
 	}
 	if err := s.conn.SetDeadline(time.Now().Add(requestTime)); err != nil {
@@ -32,15 +32,15 @@ func (s *stream) request(ctx context.Context, asked *channel.Request, asJSON boo
 	all, err := s.router.registry.Propose(ctx, s.sandbox, *asked)
 	if err != nil {
 		s.router.log.Warn("a request for packages could not be taken", "sandbox", s.sandbox, "error", err)
-		s.reply(channel.Reply{Error: sentenceOf(err)})
+		s.replyOpen(channel.Reply{Error: sentenceOf(err)})
 		return
 	}
 	text, err := proposedText(all, asJSON)
 	if err != nil {
-		s.reply(channel.Reply{Error: "the answer could not be written"})
+		s.replyOpen(channel.Reply{Error: "the answer could not be written"})
 		return
 	}
-	s.reply(channel.Reply{OK: true, Text: text})
+	s.replyOpen(channel.Reply{OK: true, Text: text})
 }
 
 // sentenceOf is what a guest may read of an error.

@@ -63,25 +63,25 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	l.Streams = or(l.Streams, 256)
-	l.Opens = or(l.Opens, 100)
-	l.Names = or(l.Names, 50)
-	l.OpenTime = or(l.OpenTime, 10*time.Second)
-	l.Refusals = or(l.Refusals, 50)
-	l.Connections = or(l.Connections, 128)
-	l.Connects = or(l.Connects, 20)
-	l.Bytes = or(l.Bytes, 16<<30)
-	l.Memory = or(l.Memory, 128<<20)
-	l.MemoryTime = or(l.MemoryTime, 10*time.Second)
-	l.HelloTime = or(l.HelloTime, 10*time.Second)
-	l.GreetTime = or(l.GreetTime, 30*time.Second)
-	l.Idle = or(l.Idle, 15*time.Minute)
-	l.Look = or(l.Look, time.Second)
-	l.LastWords = or(l.LastWords, 2*time.Second)
+	l.Streams = orStandard(l.Streams, 256)
+	l.Opens = orStandard(l.Opens, 100)
+	l.Names = orStandard(l.Names, 50)
+	l.OpenTime = orStandard(l.OpenTime, 10*time.Second)
+	l.Refusals = orStandard(l.Refusals, 50)
+	l.Connections = orStandard(l.Connections, 128)
+	l.Connects = orStandard(l.Connects, 20)
+	l.Bytes = orStandard(l.Bytes, 16<<30)
+	l.Memory = orStandard(l.Memory, 128<<20)
+	l.MemoryTime = orStandard(l.MemoryTime, 10*time.Second)
+	l.HelloTime = orStandard(l.HelloTime, 10*time.Second)
+	l.GreetTime = orStandard(l.GreetTime, 30*time.Second)
+	l.Idle = orStandard(l.Idle, 15*time.Minute)
+	l.Look = orStandard(l.Look, time.Second)
+	l.LastWords = orStandard(l.LastWords, 2*time.Second)
 	return l
 }
 
-func or[T int | int64 | time.Duration](v, standard T) T {
+func orStandard[T int | int64 | time.Duration](v, standard T) T {
 	if v == 0 {
 		return standard
 	}
@@ -115,7 +115,7 @@ type Router struct {
 	door     door.Door
 	limits   Limits
 	log      *slog.Logger
-	guests   *guests
+	guests   *sandboxRates
 	company  *company
 	dialer   *outbound.Dialer
 	passages passages
@@ -147,12 +147,12 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 	l = accept.Patient(l, r.log)
 	ctx, cancel := context.WithCancel(ctx)
 	var streams sync.WaitGroup
-	defer r.reports.stop() // once the streams have told their ends
+	defer r.reports.stopTries() // once the streams have told their ends
 	defer streams.Wait()
 	defer cancel()
 	stop := errand.When(ctx, func() { _ = l.Close() }) // Accept then returns
 	defer stop()
-	errand.In(&streams, func() { errand.Stay(ctx, func() { r.watch(ctx) }) })
+	errand.In(&streams, func() { errand.Stay(ctx, func() { r.watchConnections(ctx) }) })
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -161,7 +161,7 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 			}
 			return err
 		}
-		number := r.company.enter() // here, in the order in which they come
+		number := r.company.enterStream() // here, in the order in which they come
 		errand.In(&streams, func() {
 			hangUp := errand.When(ctx, func() { _ = conn.Close() }) // its reader and writer then return
 			defer hangUp()
@@ -172,11 +172,11 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 
 // ServeStream answers one stream of the uplink and closes it.
 func (r *Router) ServeStream(ctx context.Context, conn net.Conn) {
-	r.serveStream(ctx, conn, r.company.enter())
+	r.serveStream(ctx, conn, r.company.enterStream())
 }
 
 func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) {
-	defer r.company.leave(number)
+	defer r.company.leaveStream(number)
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(r.limits.OpenTime)); err != nil {
 		return
@@ -188,22 +188,22 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 		return
 	}
 	ctx = turns.For(ctx, id.Sandbox)
-	s := &stream{router: r, conn: conn, sandbox: id.Sandbox}
-	r.company.name(number, id.Sandbox)
+	s := &guestStream{router: r, conn: conn, sandbox: id.Sandbox}
+	r.company.nameStream(number, id.Sandbox)
 	switch {
 	case id.Settle:
-		s.settle(ctx, number)
+		s.settleSandbox(ctx, number)
 		return
 	case id.Refused > 0:
 		s.keeperRefused(ctx, id.Refused)
 		return
 	}
-	if !r.guests.open(id.Sandbox) {
-		s.reply(channel.Reply{Error: "too many connections at a time, or too many in a second"})
+	if !r.guests.openStream(id.Sandbox) {
+		s.replyOpen(channel.Reply{Error: "too many connections at a time, or too many in a second"})
 		s.crowded(ctx)
 		return
 	}
-	defer r.guests.close(id.Sandbox)
+	defer r.guests.closeStream(id.Sandbox)
 	if !r.awaitReady(ctx, conn) { // counted: those wait on, too, that their guest has closed again
 		return
 	}
@@ -212,7 +212,7 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 		s.unknown(ctx, "the stream does not say what it is for")
 		return
 	}
-	s.serve(ctx, open)
+	s.serveStream(ctx, open)
 }
 
 // awaitReady waits until the registry answers, and gives the stream its time to say what it is from then on. false: that

@@ -19,8 +19,8 @@ type company struct {
 
 func newCompany() *company { return &company{open: map[uint64]string{}} }
 
-// enter counts a stream in, in the order in which they came.
-func (c *company) enter() (number uint64) {
+// enterStream counts a stream in, in the order in which they came.
+func (c *company) enterStream() (number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
@@ -28,22 +28,22 @@ func (c *company) enter() (number uint64) {
 	return c.last
 }
 
-func (c *company) name(number uint64, sandbox string) {
+func (c *company) nameStream(number uint64, sandbox string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open[number] = sandbox
-	c.tell()
+	c.wakeWaiters()
 }
 
-func (c *company) leave(number uint64) {
+func (c *company) leaveStream(number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, number)
-	c.tell()
+	c.wakeWaiters()
 }
 
-// tell wakes those who wait; mu is held.
-func (c *company) tell() {
+// wakeWaiters wakes those who wait; mu is held.
+func (c *company) wakeWaiters() {
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil
@@ -61,8 +61,8 @@ func (c *company) accompanied(number uint64, sandbox string) bool {
 	return false
 }
 
-// alone waits until a stream is its sandbox's only one. false: ctx ended before.
-func (c *company) alone(ctx context.Context, number uint64, sandbox string) bool {
+// awaitAlone waits until a stream is its sandbox's only one. false: ctx ended before.
+func (c *company) awaitAlone(ctx context.Context, number uint64, sandbox string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.accompanied(number, sandbox) {
@@ -86,23 +86,23 @@ func (c *company) alone(ctx context.Context, number uint64, sandbox string) bool
 // settleTime bounds how long it may take until all of a sandbox that has ended is on record.
 const settleTime = 4 * time.Second
 
-// settle answers the daemon once all is on record that is counted, or under way, for a sandbox that has ended: its
+// settleSandbox answers the daemon once all is on record that is counted, or under way, for a sandbox that has ended: its
 // streams end by themselves, since the keeper has closed them. Whatever else waits to put more on record at a time no
 // longer does.
-func (s *stream) settle(ctx context.Context, number uint64) {
+func (s *guestStream) settleSandbox(ctx context.Context, number uint64) {
 	var parting sync.WaitGroup
 	defer parting.Wait()
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	s.router.guests.hurry(s.sandbox)
+	s.router.guests.hurryGuest(s.sandbox)
 	errand.In(&parting, func() { s.router.partWithGone(ctx, s.sandbox) })
 	switch {
-	case !s.router.company.alone(ctx, number, s.sandbox):
-		s.reply(channel.Reply{Error: "some of its connections had not ended"})
-	case !s.router.reports.told(ctx, s.sandbox) || s.router.guests.crowding(s.sandbox) > 0:
-		s.reply(channel.Reply{Error: "what became of them could not be recorded"})
+	case !s.router.company.awaitAlone(ctx, number, s.sandbox):
+		s.replyOpen(channel.Reply{Error: "some of its connections had not ended"})
+	case !s.router.reports.awaitTold(ctx, s.sandbox) || s.router.guests.crowding(s.sandbox) > 0:
+		s.replyOpen(channel.Reply{Error: "what became of them could not be recorded"})
 	default:
-		s.reply(channel.Reply{OK: true})
+		s.replyOpen(channel.Reply{OK: true})
 	}
 }
 
@@ -113,9 +113,9 @@ func (r *Router) partWithGone(ctx context.Context, sandbox string) {
 	again := time.NewTicker(roomAgain)
 	defer again.Stop()
 	for {
-		for _, p := range r.passages.of(sandbox) {
+		for _, p := range r.passages.passagesOf(sandbox) {
 			if p.said.Load() && hungUp(p.guest) {
-				p.stop(guestGone)
+				p.stopConnection(guestGone)
 			}
 		}
 		select {
@@ -126,8 +126,8 @@ func (r *Router) partWithGone(ctx context.Context, sandbox string) {
 	}
 }
 
-// told waits until no report of a sandbox waits. false: ctx ended before.
-func (rs *reports) told(ctx context.Context, sandbox string) bool {
+// awaitTold waits until no report of a sandbox waits. false: ctx ended before.
+func (rs *reports) awaitTold(ctx context.Context, sandbox string) bool {
 	again := time.NewTicker(roomAgain)
 	defer again.Stop()
 	for rs.waiting(sandbox) {

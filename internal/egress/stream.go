@@ -12,29 +12,29 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// stream is one stream of a guest.
-type stream struct {
+// guestStream is one stream of a guest.
+type guestStream struct {
 	router  *Router
 	conn    net.Conn
 	sandbox string
 }
 
-func (s *stream) serve(ctx context.Context, open channel.Open) {
+func (s *guestStream) serveStream(ctx context.Context, open channel.Open) {
 	switch open.Kind {
 	case channel.OpenDNS:
-		s.resolve(ctx, open.Name)
+		s.resolveName(ctx, open.Name)
 	case channel.OpenTCP:
 		s.connect(ctx, open.Name, open.Port)
 	case channel.OpenHangUp:
 		gone := s.router.guests.hangUp(s.sandbox, open.Stream)
-		s.reply(channel.Reply{OK: true})
+		s.replyOpen(channel.Reply{OK: true})
 		if gone != nil {
 			s.seeOff(ctx, gone)
 		}
 	case channel.OpenWhy:
-		s.roomy(ctx, func() { s.why(ctx, open.ID, open.JSON) })
+		s.answerWithRoom(ctx, func() { s.answerWhy(ctx, open.ID, open.JSON) })
 	case channel.OpenRequest:
-		s.roomy(ctx, func() { s.request(ctx, open.Request, open.JSON) })
+		s.answerWithRoom(ctx, func() { s.request(ctx, open.Request, open.JSON) })
 	default:
 		s.unknown(ctx, "a stream of this kind does not exist")
 	}
@@ -42,7 +42,7 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 
 // seeOff ends a connection whose client has gone once all that the client has said has come: the keeper passes it on
 // beside the hang-up, with the client's own end behind it. If some of it does not come in time nobody reads it, and that is on record.
-func (s *stream) seeOff(ctx context.Context, gone *carriage) {
+func (s *guestStream) seeOff(ctx context.Context, gone *carriage) {
 	_ = s.conn.Close() // who waits for the answer has it
 	late := time.NewTimer(s.router.limits.LastWords)
 	defer late.Stop()
@@ -56,15 +56,15 @@ func (s *stream) seeOff(ctx context.Context, gone *carriage) {
 	if hungUp(gone.conn) { // its end is here, behind all that was said
 		return
 	}
-	gone.cut()
-	s.fail(ctx, door.RuleUnheard, fmt.Sprintf("a client has hung up, and what it had said did not come to the gateway whole within %s: the rest was passed on to no host, and not judged", s.router.limits.LastWords))
+	gone.cutReading()
+	s.recordFailure(ctx, door.RuleUnheard, fmt.Sprintf("a client has hung up, and what it had said did not come to the gateway whole within %s: the rest was passed on to no host, and not judged", s.router.limits.LastWords))
 }
 
-// roomy does what answers with a text, which takes as much as a connection.
-func (s *stream) roomy(ctx context.Context, answer func()) {
-	leave, problem := s.router.guests.enter(s.sandbox)
+// answerWithRoom does what answers with a text, which takes as much as a connection.
+func (s *guestStream) answerWithRoom(ctx context.Context, answer func()) {
+	leave, problem := s.router.guests.enterAnswered(s.sandbox)
 	if problem != "" {
-		s.reply(channel.Reply{Error: problem})
+		s.replyOpen(channel.Reply{Error: problem})
 		s.crowded(ctx)
 		return
 	}
@@ -73,20 +73,20 @@ func (s *stream) roomy(ctx context.Context, answer func()) {
 }
 
 // unknown refuses a stream that asks for nothing that there is. What it says instead is not worth keeping.
-func (s *stream) unknown(ctx context.Context, problem string) {
-	s.reply(channel.Reply{Error: problem})
-	if s.router.guests.name(s.sandbox, problemMark+problem) {
-		s.fail(ctx, "", problem)
+func (s *guestStream) unknown(ctx context.Context, problem string) {
+	s.replyOpen(channel.Reply{Error: problem})
+	if s.router.guests.takeName(s.sandbox, problemMark+problem) {
+		s.recordFailure(ctx, "", problem)
 	}
 }
 
-// fail records something of the sandbox that can't be answered, whoever waits for that.
-func (s *stream) fail(ctx context.Context, rule, reason string) {
-	_ = s.record(ctx, door.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Rule: rule, Reason: reason}) // the operator is told
+// recordFailure records something of the sandbox that can't be answered, whoever waits for that.
+func (s *guestStream) recordFailure(ctx context.Context, rule, reason string) {
+	_ = s.recordOrFail(ctx, door.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Rule: rule, Reason: reason}) // the operator is told
 }
 
-// record is fail with the error for who tries again.
-func (s *stream) record(ctx context.Context, f door.Failure) error {
+// recordOrFail is fail with the error for who tries again.
+func (s *guestStream) recordOrFail(ctx context.Context, f door.Failure) error {
 	ctx, cancel := recording(ctx)
 	defer cancel()
 	_, err := s.router.door.Failed(ctx, f)
@@ -96,8 +96,8 @@ func (s *stream) record(ctx context.Context, f door.Failure) error {
 	return err
 }
 
-// reply answers the stream's open; a guest that is gone needs none.
-func (s *stream) reply(r channel.Reply) bool {
+// replyOpen answers the stream's open; a guest that is gone needs none.
+func (s *guestStream) replyOpen(r channel.Reply) bool {
 	if err := channel.NewWriter(s.conn).WriteJSON(channel.FrameReply, r); err != nil {
 		s.router.log.Debug("a stream could not be answered", "sandbox", s.sandbox, "error", err)
 		return false
@@ -105,45 +105,45 @@ func (s *stream) reply(r channel.Reply) bool {
 	return true
 }
 
-// resolve answers a DNS question. A name that is not allowed does not exist. One that waits
+// resolveName answers a DNS question. A name that is not allowed does not exist. One that waits
 // for a person does, see passage.await.
-func (s *stream) resolve(ctx context.Context, name string) {
+func (s *guestStream) resolveName(ctx context.Context, name string) {
 	if s.router.registry.IsRegistry(name) {
-		s.reply(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{registryPort}}})
+		s.replyOpen(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{registryPort}}})
 		return
 	}
 	if name == channel.ToolsHost {
-		s.reply(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{toolsPort}}})
+		s.replyOpen(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{toolsPort}}})
 		return
 	}
-	a, reason := s.judge(ctx, name, 0)
-	s.reply(channel.Reply{OK: true, Error: reason, DNS: &channel.DNSAnswer{Exists: reason == "", Ports: a.Ports}})
+	a, reason := s.judgeName(ctx, name, 0)
+	s.replyOpen(channel.Reply{OK: true, Error: reason, DNS: &channel.DNSAnswer{Exists: reason == "", Ports: a.Ports}})
 }
 
 // connect opens a TCP stream to a registry, or to a host that the policy has.
-func (s *stream) connect(ctx context.Context, name string, port int) {
+func (s *guestStream) connect(ctx context.Context, name string, port int) {
 	if name == channel.ToolsHost && port == toolsPort {
 		s.serveTools(ctx)
 		return
 	}
 	if !s.router.registry.IsRegistry(name) || port != registryPort {
-		a, reason := s.judge(ctx, name, port)
+		a, reason := s.judgeName(ctx, name, port)
 		if reason != "" {
-			s.reply(channel.Reply{Error: reason})
+			s.replyOpen(channel.Reply{Error: reason})
 			return
 		}
 		s.connectHost(ctx, name, port, a)
 		return
 	}
-	leave, problem := s.router.guests.enter(s.sandbox)
+	leave, problem := s.router.guests.enterAnswered(s.sandbox)
 	if problem != "" {
-		s.reply(channel.Reply{Error: (&passage{router: s.router, sandbox: s.sandbox, name: name, port: port}).refuse(ctx, door.RuleHostMemory, problem)})
+		s.replyOpen(channel.Reply{Error: (&passage{router: s.router, sandbox: s.sandbox, name: name, port: port}).refuseConnection(ctx, door.RuleHostMemory, problem)})
 		return
 	}
 	defer leave()
-	id, _, forget := s.router.guests.carry(s.sandbox, s.conn)
+	id, _, forget := s.router.guests.carryConn(s.sandbox, s.conn)
 	defer forget()
-	if !s.reply(channel.Reply{OK: true, Text: id}) {
+	if !s.replyOpen(channel.Reply{OK: true, Text: id}) {
 		return
 	}
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {
@@ -158,12 +158,12 @@ type accounted struct {
 	*budget.Budget
 }
 
-// judge asks the door about a name and gives how it may be connected to, or the reason why
+// judgeName asks the door about a name and gives how it may be connected to, or the reason why
 // it may not; what waits for a person may, and is asked about then. Past the cap on refused
 // names the door is asked without a record.
-func (s *stream) judge(ctx context.Context, name string, port int) (a door.NameAnswer, reason string) {
+func (s *guestStream) judgeName(ctx context.Context, name string, port int) (a door.NameAnswer, reason string) {
 	if problem := checkName(name, port); problem != "" {
-		if s.router.guests.name(s.sandbox, problemMark+problem) {
+		if s.router.guests.takeName(s.sandbox, problemMark+problem) {
 			s.recordMalformed(ctx, problem)
 		}
 		return a, problem
@@ -180,12 +180,12 @@ func (s *stream) judge(ctx context.Context, name string, port int) (a door.NameA
 	case look:
 		return a, "this run has asked for too many different names"
 	}
-	s.router.guests.name(s.sandbox, name)
+	s.router.guests.takeName(s.sandbox, name)
 	return a, withRequest(a.Answer.Decision.Reason, a.Answer.RequestID)
 }
 
 // recordMalformed records a name that is none, without its text: what a guest
 // writes where a name should be is not worth keeping.
-func (s *stream) recordMalformed(ctx context.Context, problem string) {
-	s.fail(ctx, "", "a name asked for: "+problem)
+func (s *guestStream) recordMalformed(ctx context.Context, problem string) {
+	s.recordFailure(ctx, "", "a name asked for: "+problem)
 }

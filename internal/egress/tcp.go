@@ -12,8 +12,8 @@ import (
 // connectTCP carries a connection whose ends speak what they like. The host may be the one
 // that speaks first, so it is dialled at once, and the guest is told that it is connected
 // only when it is: to say no afterwards there are no words in an unknown protocol.
-func (s *stream) connectTCP(ctx context.Context, p *passage, id string) {
-	far, err := p.reach(ctx, door.ProtocolTCP)
+func (s *guestStream) connectTCP(ctx context.Context, p *passage, id string) {
+	far, err := p.reachHost(ctx, door.ProtocolTCP)
 	if s.conn.SetDeadline(time.Now().Add(s.router.limits.OpenTime)) != nil { // it was for less than that took
 		return
 	}
@@ -22,11 +22,11 @@ func (s *stream) connectTCP(ctx context.Context, p *passage, id string) {
 		if refused, ok := errors.AsType[*errRefused](err); ok {
 			reason = refused.sentence
 		}
-		s.reply(channel.Reply{Error: reason})
+		s.replyOpen(channel.Reply{Error: reason})
 		return
 	}
-	if s.reply(channel.Reply{OK: true, Text: id}) && s.conn.SetDeadline(time.Time{}) == nil {
-		p.relay(far, p.guest)
+	if s.replyOpen(channel.Reply{OK: true, Text: id}) && s.conn.SetDeadline(time.Time{}) == nil {
+		p.relayBoth(far, p.guest)
 	}
 }
 

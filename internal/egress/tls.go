@@ -18,15 +18,15 @@ import (
 // firstOfTLS is the first byte of a handshake.
 const firstOfTLS = 0x16
 
-// deny is an alert of TLS: access denied, fatal. Clients print it.
-func deny() []byte { return []byte{0x15, 3, 1, 0, 2, 2, 49} }
+// denyAlert is an alert of TLS: access denied, fatal. Clients print it.
+func denyAlert() []byte { return []byte{0x15, 3, 1, 0, 2, 2, 49} }
 
 // carryTLS lets a connection through that names its host, and does not name another when
 // the server has it say its ClientHello again. What is inside stays the client's and the
 // server's.
 func (p *passage) carryTLS(ctx context.Context, said []byte) {
 	client := &hello.Client{}
-	whole, rest, err := p.hear(ctx, client, said)
+	whole, rest, err := p.readHello(ctx, client, said)
 	if err != nil {
 		p.turnAway(ctx, err)
 		return
@@ -35,25 +35,25 @@ func (p *passage) carryTLS(ctx context.Context, said []byte) {
 		p.endTLS(ctx, slices.Concat(whole, rest), client.Hello())
 		return
 	}
-	far, err := p.reach(ctx, door.ProtocolTLS)
+	far, err := p.reachHost(ctx, door.ProtocolTLS)
 	if err == nil {
 		_, err = far.Write(whole)
 	}
 	if err == nil {
-		rest, err = p.greet(ctx, far, rest)
+		rest, err = p.passServerHello(ctx, far, rest)
 	}
 	if err != nil {
 		p.turnAway(ctx, err)
 		return
 	}
 	if p.guest.SetReadDeadline(time.Time{}) == nil {
-		p.relay(far, io.MultiReader(bytes.NewReader(rest), p.guest))
+		p.relayBoth(far, io.MultiReader(bytes.NewReader(rest), p.guest))
 	}
 }
 
-// hear reads a ClientHello, of which some was said, and checks what it names. rest is what
+// readHello reads a ClientHello, of which some was said, and checks what it names. rest is what
 // came behind it.
-func (p *passage) hear(ctx context.Context, client *hello.Client, said []byte) (whole, rest []byte, err error) {
+func (p *passage) readHello(ctx context.Context, client *hello.Client, said []byte) (whole, rest []byte, err error) {
 	taken, done, err := client.Take(said)
 	buf := make([]byte, 4<<10)
 	for !done && err == nil {
@@ -66,7 +66,7 @@ func (p *passage) hear(ctx context.Context, client *hello.Client, said []byte) (
 		}
 	}
 	if err == nil {
-		err = p.means(client.Hello())
+		err = p.checkHello(client.Hello())
 	}
 	return said[:taken], said[taken:], err
 }
@@ -80,8 +80,8 @@ func brokeOff(ctx context.Context, said []byte, failure error) error {
 	return &hello.Error{What: "the ClientHello broke off before its end"}
 }
 
-// means tells whether a ClientHello means this connection's host.
-func (p *passage) means(h hello.Hello) error {
+// checkHello tells whether a ClientHello means this connection's host.
+func (p *passage) checkHello(h hello.Hello) error {
 	switch {
 	case h.Encrypted:
 		return &hello.Error{What: "the ClientHello hides another one (ECH), or pretends to, so it does not tell which host is meant"}
@@ -93,11 +93,11 @@ func (p *passage) means(h hello.Hello) error {
 	return nil
 }
 
-// greet passes the server's first message on. If that asks for another ClientHello, the
+// passServerHello passes the server's first message on. If that asks for another ClientHello, the
 // guest's next is that, and must name the same host. Until then nothing else of the
 // guest's goes to the server: what it says unasked would be read as its answer.
-func (p *passage) greet(ctx context.Context, far *metered, rest []byte) ([]byte, error) {
-	late := errand.After(p.router.limits.GreetTime, func() { p.stop("the host's handshake did not begin in time") })
+func (p *passage) passServerHello(ctx context.Context, far *metered, rest []byte) ([]byte, error) {
+	late := errand.After(p.router.limits.GreetTime, func() { p.stopConnection("the host's handshake did not begin in time") })
 	defer late.Stop()
 	var server hello.Server
 	buf := make([]byte, 4<<10)
@@ -119,7 +119,7 @@ func (p *passage) greet(ctx context.Context, far *metered, rest []byte) ([]byte,
 	if err := p.guest.SetReadDeadline(time.Now().Add(p.router.limits.HelloTime)); err != nil {
 		return nil, err
 	}
-	whole, rest, err := p.hear(ctx, hello.Again(), rest)
+	whole, rest, err := p.readHello(ctx, hello.Again(), rest)
 	if err == nil {
 		_, err = far.Write(whole)
 	}
@@ -138,7 +138,7 @@ func (p *passage) turnAway(ctx context.Context, err error) {
 	case isRefusal:
 		reason = refused.sentence
 	case reason != "":
-		reason = p.refuse(ctx, door.RuleHostTLS, reason)
+		reason = p.refuseConnection(ctx, door.RuleHostTLS, reason)
 	default:
 		return
 	}
@@ -147,5 +147,5 @@ func (p *passage) turnAway(ctx context.Context, err error) {
 		p.problem = reason
 	}
 	p.mu.Unlock()
-	_, _ = p.guest.Write(deny()) // it may have gone
+	_, _ = p.guest.Write(denyAlert()) // it may have gone
 }

@@ -45,15 +45,15 @@ const toolsKeptOpen = 2 * time.Minute
 
 // serveTools answers a connection to the tools' name, by plain HTTP. What a tool is, and
 // who may call it, is the door's to know.
-func (s *stream) serveTools(ctx context.Context) {
-	if rule, problem := s.router.guests.connect(s.sandbox); problem != "" {
-		s.reply(channel.Reply{Error: s.tools().refuse(ctx, rule, problem)})
+func (s *guestStream) serveTools(ctx context.Context) {
+	if rule, problem := s.router.guests.countConnection(s.sandbox); problem != "" {
+		s.replyOpen(channel.Reply{Error: s.toolsPassage().refuseConnection(ctx, rule, problem)})
 		return
 	}
 	defer s.router.guests.disconnect(s.sandbox)
-	id, _, forget := s.router.guests.carry(s.sandbox, s.conn)
+	id, _, forget := s.router.guests.carryConn(s.sandbox, s.conn)
 	defer forget()
-	if !s.reply(channel.Reply{OK: true, Text: id}) {
+	if !s.replyOpen(channel.Reply{OK: true, Text: id}) {
 		return
 	}
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {
@@ -70,7 +70,7 @@ func (s *stream) serveTools(ctx context.Context) {
 	requests.ServeOne(s.conn, server, func(problem string) { s.malformed(ctx, problem) })
 }
 
-func (s *stream) answerTools(w http.ResponseWriter, r *http.Request) {
+func (s *guestStream) answerTools(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case r.Method == http.MethodGet && (path == "/" || path == "/tools"):
 		s.listTools(w, r)
@@ -78,45 +78,45 @@ func (s *stream) answerTools(w http.ResponseWriter, r *http.Request) {
 		s.callTool(w, r)
 	case path == "/" || path == "/tools" || path == "/call_tool":
 		s.malformed(r.Context(), "a request is neither for the list of tools nor a call of one")
-		s.say(w, http.StatusMethodNotAllowed, "error", "tools are listed with GET /tools and called with POST /call_tool")
+		s.answerMember(w, http.StatusMethodNotAllowed, "error", "tools are listed with GET /tools and called with POST /call_tool")
 	default:
 		s.malformed(r.Context(), "a request is neither for the list of tools nor a call of one")
-		s.say(w, http.StatusNotFound, "error", "there is nothing here but /tools and /call_tool")
+		s.answerMember(w, http.StatusNotFound, "error", "there is nothing here but /tools and /call_tool")
 	}
 }
 
-func (s *stream) listTools(w http.ResponseWriter, r *http.Request) {
+func (s *guestStream) listTools(w http.ResponseWriter, r *http.Request) {
 	list, err := s.router.door.Tools(r.Context(), s.sandbox)
 	if err != nil {
 		s.router.log.Error("tools could not be listed", "sandbox", s.sandbox, "error", err)
-		s.say(w, http.StatusServiceUnavailable, "error", fault.Sentence(err, "the tools could not be listed"))
+		s.answerMember(w, http.StatusServiceUnavailable, "error", fault.Sentence(err, "the tools could not be listed"))
 		return
 	}
 	views := []toolView{}
 	for _, t := range list {
 		views = append(views, toolView{Name: t.Name, Description: t.Description, Arguments: jsontext.Value(t.Arguments)})
 	}
-	s.say(w, http.StatusOK, "tools", views)
+	s.answerMember(w, http.StatusOK, "tools", views)
 }
 
-func (s *stream) callTool(w http.ResponseWriter, r *http.Request) {
+func (s *guestStream) callTool(w http.ResponseWriter, r *http.Request) {
 	call, status, problem := readCall(w, r, s.router.limits.HelloTime)
 	if problem != "" {
 		s.malformed(r.Context(), problem)
-		s.say(w, status, "error", problem)
+		s.answerMember(w, status, "error", problem)
 		return
 	}
 	a, err := s.router.door.CallTool(r.Context(), door.ToolAsk{Sandbox: s.sandbox, Tool: call.Tool, Arguments: string(call.Args)})
 	switch {
 	case err != nil:
 		s.router.log.Error("a tool could not be called", "sandbox", s.sandbox, "error", err)
-		s.say(w, http.StatusServiceUnavailable, "error", fault.Sentence(err, "the call could not be judged or recorded, so it was not made"))
+		s.answerMember(w, http.StatusServiceUnavailable, "error", fault.Sentence(err, "the call could not be judged or recorded, so it was not made"))
 	case a.Outcome == door.ToolAnswered:
 		s.sayResult(r.Context(), w, a.Result)
 	case a.Outcome == door.ToolHeld:
-		s.answer(w, http.StatusForbidden, map[string]any{"error": a.Reason + "; request " + a.Approval + "; a person approves it on the host: " + door.ApproveCommand(a.Approval) + "; call it again then", "approval": a.Approval})
+		s.answerJSON(w, http.StatusForbidden, map[string]any{"error": a.Reason + "; request " + a.Approval + "; a person approves it on the host: " + door.ApproveCommand(a.Approval) + "; call it again then", "approval": a.Approval})
 	default:
-		s.say(w, statusOf(a.Outcome), "error", withRequest(a.Reason, a.RequestID))
+		s.answerMember(w, statusOf(a.Outcome), "error", withRequest(a.Reason, a.RequestID))
 	}
 }
 
@@ -125,24 +125,24 @@ func (s *stream) callTool(w http.ResponseWriter, r *http.Request) {
 const resultCopies = 3
 
 // sayResult answers with a result, if the sandbox has room for it: its client may not read it.
-func (s *stream) sayResult(ctx context.Context, w http.ResponseWriter, result jsontext.Value) {
+func (s *guestStream) sayResult(ctx context.Context, w http.ResponseWriter, result jsontext.Value) {
 	memory, size := s.router.guests.memory(s.sandbox), int64(resultCopies*len(result))
 	if !memory.Take(size) {
-		reason := s.tools().refuse(ctx, door.RuleHostMemory, "the tool was called, and there is no room for its answer: "+memory.Sentence())
-		s.say(w, http.StatusServiceUnavailable, "error", reason)
+		reason := s.toolsPassage().refuseConnection(ctx, door.RuleHostMemory, "the tool was called, and there is no room for its answer: "+memory.Sentence())
+		s.answerMember(w, http.StatusServiceUnavailable, "error", reason)
 		return
 	}
 	defer memory.Give(size)
-	s.say(w, http.StatusOK, "result", result)
+	s.answerMember(w, http.StatusOK, "result", result)
 }
 
-// tools is a connection to the tools, for what is put on record of it.
-func (s *stream) tools() *passage {
+// toolsPassage is a connection to the tools, for what is put on record of it.
+func (s *guestStream) toolsPassage() *passage {
 	return &passage{router: s.router, sandbox: s.sandbox, name: channel.ToolsHost, port: toolsPort}
 }
 
 // malformed has it recorded that a guest sent what is no call.
-func (s *stream) malformed(ctx context.Context, problem string) {
+func (s *guestStream) malformed(ctx context.Context, problem string) {
 	ctx, cancel := recording(ctx) // whether its client waits for the answer or not
 	defer cancel()
 	if _, err := s.router.door.CallTool(ctx, door.ToolAsk{Sandbox: s.sandbox, Malformed: problem}); err != nil {
@@ -186,12 +186,12 @@ func readCall(w http.ResponseWriter, r *http.Request, within time.Duration) (cal
 	return call, 0, ""
 }
 
-// say answers with one member.
-func (s *stream) say(w http.ResponseWriter, status int, member string, value any) {
-	s.answer(w, status, map[string]any{member: value})
+// answerMember answers with one member.
+func (s *guestStream) answerMember(w http.ResponseWriter, status int, member string, value any) {
+	s.answerJSON(w, status, map[string]any{member: value})
 }
 
-func (s *stream) answer(w http.ResponseWriter, status int, members map[string]any) {
+func (s *guestStream) answerJSON(w http.ResponseWriter, status int, members map[string]any) {
 	var b bytes.Buffer
 	if err := json.MarshalWrite(&b, members, json.Deterministic(true)); err != nil {
 		s.router.log.Error("an answer about tools can't be written", "sandbox", s.sandbox, "error", err)

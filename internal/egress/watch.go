@@ -20,7 +20,7 @@ type passages struct {
 	open map[string]map[*passage]bool // by their sandboxes: who looks at those of one does not look at all
 }
 
-func (ps *passages) add(p *passage) {
+func (ps *passages) addPassage(p *passage) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if ps.open == nil {
@@ -32,7 +32,7 @@ func (ps *passages) add(p *passage) {
 	ps.open[p.sandbox][p] = true
 }
 
-func (ps *passages) remove(p *passage) {
+func (ps *passages) removePassage(p *passage) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	delete(ps.open[p.sandbox], p)
@@ -55,8 +55,8 @@ func (ps *passages) bySandbox() map[string]map[uint64]*passage {
 	return all
 }
 
-// of are those of a sandbox.
-func (ps *passages) of(sandbox string) []*passage {
+// passagesOf are those of a sandbox.
+func (ps *passages) passagesOf(sandbox string) []*passage {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return slices.Collect(maps.Keys(ps.open[sandbox]))
@@ -68,14 +68,14 @@ func (p *passage) begun() uint64 {
 	return p.seq
 }
 
-// watch looks again and again whether connections may go on, until ctx ends. What became of
+// watchConnections looks again and again whether connections may go on, until ctx ends. What became of
 // their requests is told beside that: a record takes its time, and a cut must not wait for it.
-func (r *Router) watch(ctx context.Context) {
+func (r *Router) watchConnections(ctx context.Context) {
 	tick := time.NewTicker(r.limits.Look)
 	defer tick.Stop()
 	looks, tells := newRounds(), newRounds()
-	defer looks.wait()
-	defer tells.wait()
+	defer looks.waitRounds()
+	defer tells.waitRounds()
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,8 +83,8 @@ func (r *Router) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		for sandbox, open := range r.passages.bySandbox() {
-			looks.begin(sandbox, func() { r.look(ctx, sandbox, open) })
-			tells.begin(sandbox, func() {
+			looks.beginRound(sandbox, func() { r.lookAtSandbox(ctx, sandbox, open) })
+			tells.beginRound(sandbox, func() {
 				for _, p := range open {
 					p.tellDone(ctx)
 				}
@@ -103,8 +103,8 @@ type rounds struct {
 
 func newRounds() *rounds { return &rounds{busy: map[string]bool{}} }
 
-// begin begins a sandbox's, unless the one before still goes on.
-func (rs *rounds) begin(sandbox string, do func()) {
+// beginRound begins a sandbox's, unless the one before still goes on.
+func (rs *rounds) beginRound(sandbox string, do func()) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.busy[sandbox] {
@@ -121,19 +121,19 @@ func (rs *rounds) begin(sandbox string, do func()) {
 	})
 }
 
-func (rs *rounds) wait() { rs.group.Wait() }
+func (rs *rounds) waitRounds() { rs.group.Wait() }
 
 const guestGone = "the sandbox's end of the connection has gone"
 
 // lookTime bounds a question whether connections may go on.
 const lookTime = 5 * time.Second
 
-// look ends those connections of a sandbox that may not go on any more, and those whose
+// lookAtSandbox ends those connections of a sandbox that may not go on any more, and those whose
 // sandbox has gone.
-func (r *Router) look(ctx context.Context, sandbox string, open map[uint64]*passage) {
+func (r *Router) lookAtSandbox(ctx context.Context, sandbox string, open map[uint64]*passage) {
 	for _, p := range open {
 		if hungUp(p.guest) {
-			p.stop(guestGone)
+			p.stopConnection(guestGone)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
@@ -145,7 +145,7 @@ func (r *Router) look(ctx context.Context, sandbox string, open map[uint64]*pass
 	}
 	for _, seq := range ended {
 		if p := open[seq]; p != nil && p.begun() == seq { // else it has begun another one since
-			p.stop(problem)
+			p.stopConnection(problem)
 		}
 	}
 }

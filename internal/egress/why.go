@@ -12,30 +12,30 @@ import (
 // maxWhy bounds the text of `cofferdam why`: a reply is one JSON frame.
 const maxWhy = 60 << 10
 
-// why answers with the run's last refusals, or with those under one request's id,
+// answerWhy answers with the run's last refusals, or with those under one request's id,
 // for people or as JSON.
-func (s *stream) why(ctx context.Context, request string, asJSON bool) {
+func (s *guestStream) answerWhy(ctx context.Context, request string, asJSON bool) {
 	refusals, err := s.router.door.Refusals(ctx, s.sandbox, request, s.router.limits.Refusals)
 	if err != nil {
 		s.router.log.Error("refusals could not be read", "sandbox", s.sandbox, "error", err)
-		s.reply(channel.Reply{Error: "the refusals of this run could not be read"})
+		s.replyOpen(channel.Reply{Error: "the refusals of this run could not be read"})
 		return
 	}
 	if request != "" && len(refusals) == 0 {
-		s.reply(channel.Reply{Code: channel.CodeNotFound, Error: "nothing was refused here under the id " + refusal.Line(request) + "; cofferdam why tells the last refusals"})
+		s.replyOpen(channel.Reply{Code: channel.CodeNotFound, Error: "nothing was refused here under the id " + refusal.Line(request) + "; cofferdam why tells the last refusals"})
 		return
 	}
-	text, err := explain(refusals, asJSON)
+	text, err := explainRefusals(refusals, asJSON)
 	if err != nil {
-		s.reply(channel.Reply{Error: "the refusals of this run could not be written"})
+		s.replyOpen(channel.Reply{Error: "the refusals of this run could not be written"})
 		return
 	}
-	s.reply(channel.Reply{OK: true, Text: text})
+	s.replyOpen(channel.Reply{OK: true, Text: text})
 }
 
-// explain writes refusals in their order; if they are too many, the alarms and
+// explainRefusals writes refusals in their order; if they are too many, the alarms and
 // the last.
-func explain(refusals []door.Refusal, asJSON bool) (string, error) {
+func explainRefusals(refusals []door.Refusal, asJSON bool) (string, error) {
 	for {
 		text, err := explainAll(refusals, asJSON)
 		if err != nil || len(text) <= maxWhy || len(refusals) == 0 {

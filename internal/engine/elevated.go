@@ -18,8 +18,8 @@ type Elevated struct {
 	Stderr  io.Writer
 }
 
-// Elevator is an Instance that runs such programs.
-type Elevator interface {
+// PrivilegedRunner is an Instance that runs such programs.
+type PrivilegedRunner interface {
 	Instance
 	// Elevate runs the program to its end and returns its exit code. Its bounding set are the
 	// rights, which it can't add to; in its inheritable set is what it needs to make a pid

@@ -292,8 +292,8 @@ type Restorer interface {
 	Restore(ctx context.Context, spec Spec, dir string) (Instance, error)
 }
 
-// Tender is an Engine that looks after what its instances share.
-type Tender interface {
+// Maintainer is an Engine that looks after what its instances share.
+type Maintainer interface {
 	Engine
 	// Tend does so until ctx ends. It is called once in the life of a daemon.
 	Tend(ctx context.Context)
@@ -303,8 +303,8 @@ type Tender interface {
 	Hurry(share string) (done func())
 }
 
-// Doubter is an Engine that knows of flaws in programs that it runs and others make.
-type Doubter interface {
+// FlawChecker is an Engine that knows of flaws in programs that it runs and others make.
+type FlawChecker interface {
 	Engine
 	// Doubts are sentences for the operator, none if nothing is known against this host's
 	// programs.

@@ -20,13 +20,13 @@ func (m Mount) Open() (*hostpath.Path, error) {
 		p, err = hostpath.Open(m.Source, m.Origin)
 	}
 	if err != nil {
-		return nil, m.refused(err)
+		return nil, m.refusedError(err)
 	}
 	return p, nil
 }
 
-// refused says why the source is not shown.
-func (m Mount) refused(err error) error {
+// refusedError says why the source is not shown.
+func (m Mount) refusedError(err error) error {
 	var link *hostpath.LinkError
 	var changed *hostpath.ChangedError
 	switch {

@@ -71,7 +71,7 @@ func Until(ctx context.Context, do func()) (stop func()) {
 func Try(do func() error) (err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
-			tell(failure)
+			reportPanic(failure)
 			err = ErrLost
 		}
 	}()
@@ -98,9 +98,9 @@ func shielded(do func()) {
 	_ = Try(func() error { do(); return nil }) // it is told already
 }
 
-// tell counts and logs. It is called by the deferred function of the panic, so that
+// reportPanic counts and logs. It is called by the deferred function of the panic, so that
 // the stack is the panic's.
-func tell(failure any) {
+func reportPanic(failure any) {
 	lost.Add(1)
 	slog.Default().Error("a goroutine panicked", "panic", fmt.Sprint(failure), "stack", string(debug.Stack()))
 }

@@ -43,14 +43,14 @@ type bodyShield struct {
 
 // Read implements io.Reader.
 func (s *bodyShield) Read(p []byte) (n int, err error) {
-	return s.once(func() (int, error) { return s.body.Read(p) })
+	return s.doOnce(func() (int, error) { return s.body.Read(p) })
 }
 
 // Close implements io.Closer.
 func (s *bodyShield) Close() error { return Try(s.body.Close) }
 
-// once does what gives a count of bytes, unless that panicked before.
-func (s *bodyShield) once(do func() (int, error)) (n int, err error) {
+// doOnce does what gives a count of bytes, unless that panicked before.
+func (s *bodyShield) doOnce(do func() (int, error)) (n int, err error) {
 	if s.lost {
 		return 0, ErrLost
 	}
@@ -73,5 +73,5 @@ type upgradedShield struct {
 
 // Write implements io.Writer.
 func (s *upgradedShield) Write(p []byte) (int, error) {
-	return s.write.once(func() (int, error) { return s.writer.Write(p) })
+	return s.write.doOnce(func() (int, error) { return s.writer.Write(p) })
 }

@@ -69,8 +69,8 @@ func (v *Vulnerabilities) Worst() (worst Vulnerability, ok bool) {
 	return v.Known[0], true
 }
 
-// same tells whether both name the same vulnerabilities.
-func (v *Vulnerabilities) same(other *Vulnerabilities) bool {
+// sameAs tells whether both name the same vulnerabilities.
+func (v *Vulnerabilities) sameAs(other *Vulnerabilities) bool {
 	if v == nil || other == nil {
 		return v == other
 	}
@@ -80,7 +80,7 @@ func (v *Vulnerabilities) same(other *Vulnerabilities) bool {
 // NewerVulnerabilities is what a later evidence tells, unless it says nothing or nothing else:
 // another import alone makes no other evidence.
 func NewerVulnerabilities(known, later *Vulnerabilities) *Vulnerabilities {
-	if later == nil || known.same(later) {
+	if later == nil || known.sameAs(later) {
 		return known
 	}
 	return later

@@ -20,14 +20,14 @@ type Lock struct{ file *os.File }
 // Take takes the lock of the file at path, which it makes if there is none. ErrHeld:
 // somebody else has it.
 func Take(path string) (*Lock, error) {
-	return taken(path, Of)
+	return openAndTake(path, Of)
 }
 
 // Await takes the lock of the file at path, which it makes if there is none, and tries
 // again and again while somebody else has it. held (may be nil) is called each time; with
 // what it returns, unless that is nil, the wait ends.
 func Await(ctx context.Context, path string, every time.Duration, held func() error) (*Lock, error) {
-	return taken(path, func(file *os.File) (*Lock, error) {
+	return openAndTake(path, func(file *os.File) (*Lock, error) {
 		again := time.NewTicker(every)
 		defer again.Stop()
 		for {
@@ -49,8 +49,8 @@ func Await(ctx context.Context, path string, every time.Duration, held func() er
 	})
 }
 
-// taken opens a file and has its lock taken. Without the lock the file is closed.
-func taken(path string, take func(*os.File) (*Lock, error)) (*Lock, error) {
+// openAndTake opens a file and has its lock taken. Without the lock the file is closed.
+func openAndTake(path string, take func(*os.File) (*Lock, error)) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600) // #nosec G304 -- the callers' own directories
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func taken(path string, take func(*os.File) (*Lock, error)) (*Lock, error) {
 // Of takes the lock of an open file, which Release closes. With an error the file is the
 // caller's to close. ErrHeld: somebody else has the lock.
 func Of(file *os.File) (*Lock, error) {
-	err := flock(file, unix.LOCK_EX|unix.LOCK_NB)
+	err := flockFile(file, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, ErrHeld
 	}
@@ -77,7 +77,7 @@ func Of(file *os.File) (*Lock, error) {
 
 // WaitOf is like Of, and waits for as long as somebody else has the lock.
 func WaitOf(file *os.File) (*Lock, error) {
-	if err := flock(file, unix.LOCK_EX); err != nil {
+	if err := flockFile(file, unix.LOCK_EX); err != nil {
 		return nil, err
 	}
 	return &Lock{file}, nil
@@ -87,10 +87,10 @@ func WaitOf(file *os.File) (*Lock, error) {
 // that another part of this process is just starting has a copy of the file until it runs,
 // and would keep the lock that long.
 func (l *Lock) Release() error {
-	return errors.Join(flock(l.file, unix.LOCK_UN), l.file.Close())
+	return errors.Join(flockFile(l.file, unix.LOCK_UN), l.file.Close())
 }
 
-func flock(file *os.File, how int) error {
+func flockFile(file *os.File, how int) error {
 	for {
 		if err := unix.Flock(int(file.Fd()), how); !errors.Is(err, unix.EINTR) {
 			return err

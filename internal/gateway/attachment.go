@@ -57,10 +57,10 @@ func newAttachments(cfg Config, store *cache.Store, flights *flight.Group, as *a
 	return &attachments{artifacts: as, flights: flights, kept: disk, fresh: cfg.Limits.Fresh}, err
 }
 
-// get gives a verified attachment: one that is witnessed from the cache
+// getAttachment gives a verified attachment: one that is witnessed from the cache
 // for ever, another from there while it is fresh, or while the upstream is down.
-func (as *attachments) get(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route) (attached, error) {
-	key := s.key(r.Project, r.Version+"/"+r.File)
+func (as *attachments) getAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route) (attached, error) {
+	key := s.cacheKey(r.Project, r.Version+"/"+r.File)
 	body, err := as.artifacts.Bound(key)
 	if err == nil {
 		return readAttachment(ctx, s, attacher, r, body)
@@ -71,7 +71,7 @@ func (as *attachments) get(ctx context.Context, s *source, attacher ecosystem.At
 	have, known := as.kept.Get(attachmentKey(key))
 	if age := time.Since(have.Fetched); !known || age < 0 || age >= as.fresh {
 		got, err := flight.Once(ctx, as.flights, attachmentKey(key), func(ctx context.Context) (keptAttachment, error) {
-			return as.fetch(ctx, s, attacher, r, key)
+			return as.fetchAttachment(ctx, s, attacher, r, key)
 		})
 		if err == nil {
 			have = got
@@ -124,10 +124,10 @@ func readAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher,
 	return found, err
 }
 
-// fetch asks the upstream, and keeps what was verified.
-func (as *attachments) fetch(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route, key cache.Key) (keptAttachment, error) {
+// fetchAttachment asks the upstream, and keeps what was verified.
+func (as *attachments) fetchAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route, key cache.Key) (keptAttachment, error) {
 	ask := attacher.AttachmentAsk(s.Index, r)
-	body, err := small(ctx, s.Client, ask, maxAttachment, subjectOf(s, r))
+	body, err := fetchSmall(ctx, s.Client, ask, maxAttachment, subjectOf(s, r))
 	if err != nil {
 		return keptAttachment{}, err
 	}
@@ -143,9 +143,9 @@ func (as *attachments) fetch(ctx context.Context, s *source, attacher ecosystem.
 	return got, nil
 }
 
-// small asks an upstream for an answer that is held in memory, as it is: there is a digest or a signature of
+// fetchSmall asks an upstream for an answer that is held in memory, as it is: there is a digest or a signature of
 // most of them.
-func small(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, most int64, about upstream.Subject) ([]byte, error) {
+func fetchSmall(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, most int64, about upstream.Subject) ([]byte, error) {
 	if ask.Most > 0 {
 		most = ask.Most
 	}

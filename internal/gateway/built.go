@@ -64,18 +64,18 @@ type refusedBuild struct{ answer door.Answer }
 // Error implements error.
 func (r refusedBuild) Error() string { return r.answer.Decision.Reason }
 
-// get gives what is built of a verified source distribution, for the sandbox that asks; it
+// getBuilt gives what is built of a verified source distribution, for the sandbox that asks; it
 // is built if it was not under the same conditions. A build goes on when the client gives
 // up.
-func (bs *builds) get(ctx context.Context, v verified) (made *artifacts.Verified, kept bool, err error) {
-	key := keyOf(v)
+func (bs *builds) getBuilt(ctx context.Context, v verified) (made *artifacts.Verified, kept bool, err error) {
+	key := buildKeyOf(v)
 	if known, ok := bs.disk.Get(key); ok {
 		if made, err := bs.artifacts.Made(known.SHA256); err == nil {
 			return made, true, nil
 		}
 	}
-	ask := door.BuildAsk{FileAsk: v.ask(), Source: v.of.Name, SHA256: key.source, URL: v.of.ClientURL()}
-	built, err := flight.Once(ctx, bs.flights, building{key, v.sandbox}, func(ctx context.Context) (door.Built, error) { return bs.build(ctx, key, ask) })
+	ask := door.BuildAsk{FileAsk: v.fileAsk(), Source: v.of.Name, SHA256: key.source, URL: v.of.ClientURL()}
+	built, err := flight.Once(ctx, bs.flights, building{key, v.sandbox}, func(ctx context.Context) (door.Built, error) { return bs.buildSource(ctx, key, ask) })
 	if err != nil {
 		return nil, false, err
 	}
@@ -83,21 +83,21 @@ func (bs *builds) get(ctx context.Context, v verified) (made *artifacts.Verified
 	return made, false, err
 }
 
-// kept tells whether it was built under the same conditions.
-func (bs *builds) kept(v verified) bool {
-	_, ok := bs.disk.Get(keyOf(v))
+// isKept tells whether it was built under the same conditions.
+func (bs *builds) isKept(v verified) bool {
+	_, ok := bs.disk.Get(buildKeyOf(v))
 	return ok
 }
 
-func keyOf(v verified) buildKey {
+func buildKeyOf(v verified) buildKey {
 	return buildKey{
 		builder: v.source.builder, ecosystem: v.source.Ecosystem(), project: v.route.Project, file: v.file.Name,
 		source: strings.TrimPrefix(v.bytes.Digest(), "sha256:"),
 	}
 }
 
-// build has it built, and keeps it.
-func (bs *builds) build(ctx context.Context, key buildKey, ask door.BuildAsk) (door.Built, error) {
+// buildSource has it built, and keeps it.
+func (bs *builds) buildSource(ctx context.Context, key buildKey, ask door.BuildAsk) (door.Built, error) {
 	answer, err := bs.door.Build(ctx, ask)
 	switch {
 	case err != nil:
@@ -119,22 +119,22 @@ func (bs *builds) build(ctx context.Context, key buildKey, ask door.BuildAsk) (d
 // verified and looked into, admitted, and only then built; what comes of it is looked into
 // like a published file, recorded, and sent.
 func (g *Gateway) serveBuilt(q *query, l located, verdict policy.Decision) {
-	v, ok := g.source(q, l)
+	v, ok := g.sourceOf(q, l)
 	if !ok {
 		return
 	}
 	defer v.bytes.Close() //nolint:errcheck // read only
-	if q.r.Method == http.MethodHead && l.file.Kind == policy.KindRan && !g.builds.kept(v) {
+	if q.r.Method == http.MethodHead && l.file.Kind == policy.KindRan && !g.builds.isKept(v) {
 		q.w.WriteHeader(http.StatusOK) // to ask about a file runs nobody's scripts; how long it gets is not known
 		return
 	}
 	q.orLeave()
-	made, kept, ok := g.made(q, l, v, verdict)
+	made, kept, ok := g.builtOf(q, l, v, verdict)
 	if !ok {
 		return
 	}
 	defer made.Close() //nolint:errcheck // read only
-	d, err := g.inspections.look(q.r.Context(), l, made)
+	d, err := g.inspections.inspectFile(q.r.Context(), l, made)
 	if err == nil {
 		err = d.servable()
 	}
@@ -168,9 +168,9 @@ func madeOf(l located) string {
 	return how + l.of.Name + " (" + l.of.Digest + ")"
 }
 
-// source is what a file is made of, verified and looked into; it answers the query itself
+// sourceOf is what a file is made of, verified and looked into; it answers the query itself
 // where there is none. The caller closes its bytes.
-func (g *Gateway) source(q *query, l located) (v verified, ok bool) {
+func (g *Gateway) sourceOf(q *query, l located) (v verified, ok bool) {
 	from := l
 	from.file, from.url, from.of = *l.of, l.of.URL, nil
 	source, _, err := g.artifact(q, from)
@@ -178,7 +178,7 @@ func (g *Gateway) source(q *query, l located) (v verified, ok bool) {
 		g.refuseFile(q, l, err)
 		return v, false
 	}
-	d, err := g.inspections.look(q.r.Context(), from, source)
+	d, err := g.inspections.inspectFile(q.r.Context(), from, source)
 	if err == nil {
 		err = d.servable()
 	}
@@ -191,13 +191,13 @@ func (g *Gateway) source(q *query, l located) (v verified, ok bool) {
 	return v, true
 }
 
-// made is what is built of a source; it answers the query itself where that fails.
-func (g *Gateway) made(q *query, l located, v verified, verdict policy.Decision) (made *artifacts.Verified, kept, ok bool) {
-	if verdict.Effect == policy.Hold && !g.awaited(q, v, v.ask()) {
+// builtOf is what is built of a source; it answers the query itself where that fails.
+func (g *Gateway) builtOf(q *query, l located, v verified, verdict policy.Decision) (made *artifacts.Verified, kept, ok bool) {
+	if verdict.Effect == policy.Hold && !g.awaited(q, v, v.fileAsk()) {
 		return nil, false, false
 	}
 	stop := q.keepWaiting(g.cfg.Limits.Interim)
-	made, kept, err := g.builds.get(q.r.Context(), v)
+	made, kept, err := g.builds.getBuilt(q.r.Context(), v)
 	stop()
 	var refused refusedBuild
 	switch {

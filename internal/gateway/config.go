@@ -97,28 +97,28 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	l.Fresh = or(l.Fresh, 5*time.Minute)
-	l.Stale = or(l.Stale, 15*time.Minute)
-	l.PageMemory = or(l.PageMemory, 24<<20)
-	l.RenderedMemory = or(l.RenderedMemory, 24<<20)
-	l.RequiredMemory = or(l.RequiredMemory, 8<<20)
-	l.Requests = or(l.Requests, 200)
-	l.Queue = or(l.Queue, 5*time.Second)
-	l.RefusedNames = or(l.RefusedNames, 50)
-	l.ShownNames = or(l.ShownNames, 2_000)
-	l.FetchAhead = or(l.FetchAhead, 4)
-	l.SidecarBytes = or(l.SidecarBytes, 8<<20)
-	l.LearnTime = or(l.LearnTime, 10*time.Second)
-	l.LearnAgain = or(l.LearnAgain, 30*time.Second)
-	l.RequestTime = or(l.RequestTime, time.Minute)
-	l.UnreadTime = or(l.UnreadTime, 15*time.Minute)
-	l.WalkTime = or(l.WalkTime, time.Minute)
-	l.QuietTime = or(l.QuietTime, 2*time.Second)
-	l.Interim = or(l.Interim, 5*time.Second) // pip waits 15 seconds for a byte unless it is told otherwise
+	l.Fresh = orStandard(l.Fresh, 5*time.Minute)
+	l.Stale = orStandard(l.Stale, 15*time.Minute)
+	l.PageMemory = orStandard(l.PageMemory, 24<<20)
+	l.RenderedMemory = orStandard(l.RenderedMemory, 24<<20)
+	l.RequiredMemory = orStandard(l.RequiredMemory, 8<<20)
+	l.Requests = orStandard(l.Requests, 200)
+	l.Queue = orStandard(l.Queue, 5*time.Second)
+	l.RefusedNames = orStandard(l.RefusedNames, 50)
+	l.ShownNames = orStandard(l.ShownNames, 2_000)
+	l.FetchAhead = orStandard(l.FetchAhead, 4)
+	l.SidecarBytes = orStandard(l.SidecarBytes, 8<<20)
+	l.LearnTime = orStandard(l.LearnTime, 10*time.Second)
+	l.LearnAgain = orStandard(l.LearnAgain, 30*time.Second)
+	l.RequestTime = orStandard(l.RequestTime, time.Minute)
+	l.UnreadTime = orStandard(l.UnreadTime, 15*time.Minute)
+	l.WalkTime = orStandard(l.WalkTime, time.Minute)
+	l.QuietTime = orStandard(l.QuietTime, 2*time.Second)
+	l.Interim = orStandard(l.Interim, 5*time.Second) // pip waits 15 seconds for a byte unless it is told otherwise
 	return l
 }
 
-func or[T int | int64 | time.Duration](v, standard T) T {
+func orStandard[T int | int64 | time.Duration](v, standard T) T {
 	if v == 0 {
 		return standard
 	}

@@ -38,7 +38,7 @@ func (c *guestConn) Read(b []byte) (int, error) {
 // begins here, if one is set, in its place.
 func (c *guestConn) Write(p []byte) (int, error) {
 	c.unread.Wrote(len(p))
-	return c.phrase.write(c.Conn, p)
+	return c.phrase.writePhrase(c.Conn, p)
 }
 
 // connKey is the context key of a request's guestConn.
@@ -58,7 +58,7 @@ type feed struct {
 
 func newFeed() *feed { return &feed{conns: make(chan net.Conn), done: make(chan struct{})} }
 
-func (f *feed) offer(c net.Conn) bool {
+func (f *feed) offerConn(c net.Conn) bool {
 	select {
 	case f.conns <- c:
 		return true
@@ -108,9 +108,9 @@ type statusLine struct {
 	phrase string
 }
 
-func (p *phrase) set(status int, text string) { p.next.Store(&statusLine{status, text}) }
+func (p *phrase) setPhrase(status int, text string) { p.next.Store(&statusLine{status, text}) }
 
-func (p *phrase) write(w io.Writer, b []byte) (int, error) {
+func (p *phrase) writePhrase(w io.Writer, b []byte) (int, error) {
 	line := p.next.Swap(nil)
 	if line == nil {
 		return w.Write(b)

@@ -54,5 +54,5 @@ func (g *Gateway) serveDownload(q *query) {
 	}
 	a := ecosystem.Problem(http.StatusForbidden, r)
 	a.ContentType, a.Body = "text/plain; charset=utf-8", []byte(a.Phrase+"\n")
-	q.send(a)
+	q.sendAnswer(a)
 }

@@ -31,7 +31,7 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 		if !ok {
 			return
 		}
-		l, settle, err := g.find(q)
+		l, settle, err := g.findFile(q)
 		if err == nil {
 			g.serveFound(q, l, settle)
 			return
@@ -41,18 +41,18 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 			break // a private name is looked for nowhere else
 		}
 	}
-	g.refuseFile(q, located{subject: q.subject, ref: q.ref(q.route.Version)}, failed)
+	g.refuseFile(q, located{subject: q.subject, ref: q.refOf(q.route.Version)}, failed)
 }
 
-// find locates the file. Without an error the caller settles the asking once it knows
+// findFile locates the file. Without an error the caller settles the asking once it knows
 // whether the file may be had: that a name exists tells nothing of that, since
 // anybody can make names that exist.
-func (g *Gateway) find(q *query) (l located, settle func(outcome), err error) {
+func (g *Gateway) findFile(q *query) (l located, settle func(outcome), err error) {
 	settle, err = g.askNames(q)
 	if err != nil {
 		return l, nil, err
 	}
-	if l, err = g.locator.find(q.r.Context(), q.subject); err != nil {
+	if l, err = g.locator.findSubject(q.r.Context(), q.subject); err != nil {
 		settle(nameRefused)
 	}
 	return l, settle, err
@@ -88,22 +88,22 @@ func (g *Gateway) verdict(q *query, l located) (door.Answer, error) {
 	resolves := q.route.Kind == ecosystem.RouteSidecar
 	ask := func(mayWalk bool) (door.Answer, error) {
 		if resolves {
-			return g.door.Outline(ctx, door.OutlineAsk{FileAsk: l.ask(), MayWalk: mayWalk})
+			return g.door.Outline(ctx, door.OutlineAsk{FileAsk: l.fileAsk(), MayWalk: mayWalk})
 		}
-		return g.door.Judge(ctx, door.JudgeAsk{FileAsk: l.ask(), MayWalk: mayWalk})
+		return g.door.Judge(ctx, door.JudgeAsk{FileAsk: l.fileAsk(), MayWalk: mayWalk})
 	}
 	answer, err := ask(true)
 	if err != nil || !answer.Unreached {
 		return answer, err
 	}
-	if err := g.walker.reach(ctx, l.subject, destination{ref: l.ref, deep: true, now: resolves, published: l.file.Published}); err != nil {
+	if err := g.walker.reachPackage(ctx, l.subject, destination{ref: l.ref, deep: true, now: resolves, published: l.file.Published}); err != nil {
 		return door.Answer{}, err
 	}
 	return ask(false)
 }
 
-// shown asks again, knowing more, and refuses what is denied.
-func (g *Gateway) shown(q *query, ref pkgref.Ref, ask door.JudgeAsk) (d policy.Decision, ok bool) {
+// askAgain asks again, knowing more, and refuses what is denied.
+func (g *Gateway) askAgain(q *query, ref pkgref.Ref, ask door.JudgeAsk) (d policy.Decision, ok bool) {
 	answer, err := g.door.Judge(q.r.Context(), ask)
 	return g.orRefused(q, ref, answer, err)
 }
@@ -130,7 +130,7 @@ func (g *Gateway) serveArtifact(q *query, l located, verdict policy.Decision) {
 		return
 	}
 	defer bytes.Close() //nolint:errcheck // read only
-	d, err := g.inspections.look(ctx, l, bytes)
+	d, err := g.inspections.inspectFile(ctx, l, bytes)
 	if err == nil {
 		err = d.servable()
 	}
@@ -141,12 +141,12 @@ func (g *Gateway) serveArtifact(q *query, l located, verdict policy.Decision) {
 	v, stricter := fileOf(l, bytes, kept, d)
 	head := q.r.Method == http.MethodHead
 	if stricter || head {
-		ask := door.JudgeAsk{FileAsk: v.ask()}
+		ask := door.JudgeAsk{FileAsk: v.fileAsk()}
 		if verdict.Unadmitted { // a person may be shown what comes of it
-			ask.Evidence, ask.Paths = g.evidence(ctx, v.located, v.found), v.paths()
+			ask.Evidence, ask.Paths = g.evidence(ctx, v.located, v.found), v.filePaths()
 		}
 		var ok bool
-		if verdict, ok = g.shown(q, v.ref, ask); !ok {
+		if verdict, ok = g.askAgain(q, v.ref, ask); !ok {
 			return
 		}
 	}

@@ -40,7 +40,7 @@ type Gateway struct {
 
 	sources     sources
 	names       *names
-	guests      *guests
+	guests      *guestRates
 	pages       *pages.Pages
 	artifacts   *artifacts.Artifacts
 	locator     *locator

@@ -34,18 +34,18 @@ func (c *greeting) Read(b []byte) (int, error) {
 // CloseWrite ends one half.
 func (c *greeting) CloseWrite() error { return httphead.CloseWrite(c.Conn) }
 
-// heard is the server's hook for a ClientHello that is whole. It judges the name, since crypto/tls asks for no
+// judgeHello is the server's hook for a ClientHello that is whole. It judges the name, since crypto/tls asks for no
 // certificate if the client offers no version and no protocol that the server speaks.
-func (c *greeting) heard(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+func (c *greeting) judgeHello(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	c.whole.Store(true)
-	if err := c.named(hello); err != nil {
+	if err := c.judgeName(hello); err != nil {
 		return nil, err
 	}
 	return nil, nil //nolint:nilnil // it asks for another configuration than the server's, and there is none
 }
 
-// named judges the name that the client means, which may be another one when it says its ClientHello again.
-func (c *greeting) named(hello *tls.ClientHelloInfo) error {
+// judgeName judges the name that the client means, which may be another one when it says its ClientHello again.
+func (c *greeting) judgeName(hello *tls.ClientHelloInfo) error {
 	err := c.judge(hello)
 	if err != nil {
 		c.refused.Store(true)
@@ -59,7 +59,7 @@ func (c *greeting) named(hello *tls.ClientHelloInfo) error {
 func (c *greeting) problem(err error) string {
 	_, other := errors.AsType[tls.RecordHeaderError](err)
 	switch {
-	case !c.said.Load() || c.refused.Load() || c.whole.Load() && left(err):
+	case !c.said.Load() || c.refused.Load() || c.whole.Load() && clientLeft(err):
 		return ""
 	case c.whole.Load(): // crypto/tls says what, in words of which some are the guest's
 		return "the ClientHello of a connection to a registry offers nothing that it speaks, or is not followed by what belongs there: " +
@@ -70,9 +70,9 @@ func (c *greeting) problem(err error) string {
 	return "the ClientHello of a connection to a registry can't be read, or broke off before its end"
 }
 
-// left tells whether a handshake has failed because its client went, said no itself or did not go on in time, or
+// clientLeft tells whether a handshake has failed because its client went, said no itself or did not go on in time, or
 // because the gateway has no certificate yet.
-func left(err error) bool {
+func clientLeft(err error) bool {
 	op, isOp := errors.AsType[*net.OpError](err)
 	_, isNet := errors.AsType[net.Error](err)
 	switch {

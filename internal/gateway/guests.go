@@ -16,8 +16,8 @@ import (
 // is forgotten, and its quota begins anew.
 const maxGuests = 4096
 
-// guests keep each guest's rate and the names that it asked for.
-type guests struct {
+// guestRates keep each guest's rate and the names that it asked for.
+type guestRates struct {
 	limits Limits
 
 	mu   sync.Mutex
@@ -32,13 +32,13 @@ type guest struct {
 	// those that led to nothing, and those that are being asked for now.
 	admitted, shown, refused map[string]bool
 	asking                   map[string]int
-	asked                    chan struct{}              // closed and replaced when an asking ends
-	walks                    map[pkgref.Ecosystem]*walk // each has a lock of its own
+	asked                    chan struct{}                   // closed and replaced when an asking ends
+	walks                    map[pkgref.Ecosystem]*guestWalk // each has a lock of its own
 }
 
-func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
+func newGuests(l Limits) *guestRates { return &guestRates{limits: l, byID: map[string]*guest{}} }
 
-func (gs *guests) get(id string) *guest {
+func (gs *guestRates) getGuest(id string) *guest {
 	now := time.Now()
 	g := gs.byID[id]
 	if g == nil {
@@ -47,7 +47,7 @@ func (gs *guests) get(id string) *guest {
 		}
 		g = &guest{
 			seen: now, tokens: float64(2 * gs.limits.Requests),
-			admitted: map[string]bool{}, shown: map[string]bool{}, refused: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}), walks: map[pkgref.Ecosystem]*walk{},
+			admitted: map[string]bool{}, shown: map[string]bool{}, refused: map[string]bool{}, asking: map[string]int{}, asked: make(chan struct{}), walks: map[pkgref.Ecosystem]*guestWalk{},
 		}
 		gs.byID[id] = g
 	}
@@ -56,7 +56,7 @@ func (gs *guests) get(id string) *guest {
 	return g
 }
 
-func (gs *guests) forgetOldest() {
+func (gs *guestRates) forgetOldest() {
 	var oldest string
 	for id, g := range gs.byID {
 		if oldest == "" || g.seen.Before(gs.byID[oldest].seen) {
@@ -66,11 +66,11 @@ func (gs *guests) forgetOldest() {
 	delete(gs.byID, oldest)
 }
 
-// admit takes one request out of the guest's rate, and waits for its turn if
+// admitRequest takes one request out of the guest's rate, and waits for its turn if
 // there is none left: clients give up at a refusal, however soon they could have
 // had an answer. It refuses when the turn is too far away, or the client goes.
-func (gs *guests) admit(ctx context.Context, id string) bool {
-	turn, ok := gs.queue(id)
+func (gs *guestRates) admitRequest(ctx context.Context, id string) bool {
+	turn, ok := gs.queueRequest(id)
 	if !ok || turn == 0 {
 		return ok
 	}
@@ -84,12 +84,12 @@ func (gs *guests) admit(ctx context.Context, id string) bool {
 	}
 }
 
-// queue tells how long a request has to wait for its turn. Turns that were given
+// queueRequest tells how long a request has to wait for its turn. Turns that were given
 // count against the rate as if the requests had been answered.
-func (gs *guests) queue(id string) (turn time.Duration, ok bool) {
+func (gs *guestRates) queueRequest(id string) (turn time.Duration, ok bool) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	if g.tokens < 1 {
 		turn = time.Duration((1 - g.tokens) / float64(gs.limits.Requests) * float64(time.Second))
 	}
@@ -137,39 +137,39 @@ type naming struct {
 	text string
 }
 
-// key names the text among those of all projects.
-func (n naming) key() string { return n.project + "\x00" + n.text }
+// keyOfNaming names the text among those of all projects.
+func (n naming) keyOfNaming() string { return n.project + "\x00" + n.text }
 
-// knows tells whether the guest has asked for the project before, or may without being
+// knowsProject tells whether the guest has asked for the project before, or may without being
 // counted; guests.mu is held.
-func (g *guest) knows(n naming) bool {
-	return n.admitted || g.admitted[n.project] || g.shown[n.project] || g.refused[n.project] || g.asking[n.project] > 0 || g.above(n.project)
+func (g *guest) knowsProject(n naming) bool {
+	return n.admitted || g.admitted[n.project] || g.shown[n.project] || g.refused[n.project] || g.asking[n.project] > 0 || g.isAbove(n.project)
 }
 
-// unit is what a naming is counted as: a project with all that is asked of it at first, or
+// unitOf is what a naming is counted as: a project with all that is asked of it at first, or
 // a text that is new. known tells that it need not be counted; guests.mu is held.
-func (g *guest) unit(n naming) (name string, known bool) {
-	if !g.knows(n) || n.text == "" {
-		return n.project, g.knows(n)
+func (g *guest) unitOf(n naming) (name string, known bool) {
+	if !g.knowsProject(n) || n.text == "" {
+		return n.project, g.knowsProject(n)
 	}
-	key := n.key()
+	key := n.keyOfNaming()
 	return key, g.admitted[key] || g.refused[key] || g.asking[key] > 0
 }
 
-// ask begins a request about a project. A guest that has used up the names
+// beginAsk begins a request about a project. A guest that has used up the names
 // that may be refused, or shown to it unadmitted, is refused all names that it has not
 // asked for before, but those that the policy or what was read names (admitted); while
 // their number is not settled it waits. Texts beside the name count as names do. done
 // settles it.
-func (gs *guests) ask(id string, n naming, stop <-chan struct{}) (done func(outcome), err error) {
+func (gs *guestRates) beginAsk(id string, n naming, stop <-chan struct{}) (done func(outcome), err error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	for {
-		g := gs.get(id)
-		unit, known := g.unit(n)
+		g := gs.getGuest(id)
+		unit, known := g.unitOf(n)
 		if known || len(g.refused)+len(g.asking) < gs.limits.RefusedNames && len(g.shown)+len(g.asking) < gs.limits.ShownNames {
 			g.asking[unit]++
-			return func(o outcome) { gs.settle(g, n, unit, o) }, nil
+			return func(o outcome) { gs.settleAsk(g, n, unit, o) }, nil
 		}
 		if len(g.asking) == 0 && len(g.refused) >= gs.limits.RefusedNames {
 			return nil, errRefusedNames
@@ -194,16 +194,16 @@ func (gs *guests) ask(id string, n naming, stop <-chan struct{}) (done func(outc
 
 // mayName tells whether a guest may have the project named to an upstream without being
 // counted.
-func (gs *guests) mayName(id string, n naming) bool {
+func (gs *guestRates) mayName(id string, n naming) bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	return gs.get(id).knows(n)
+	return gs.getGuest(id).knowsProject(n)
 }
 
-// above tells whether a name is the beginning of one that is shown, up to a
+// isAbove tells whether a name is the beginning of one that is shown, up to a
 // slash: resolvers that know an import and not its module try all of these, and
 // they tell nobody more than that name itself does.
-func (g *guest) above(project string) bool {
+func (g *guest) isAbove(project string) bool {
 	for _, names := range []map[string]bool{g.admitted, g.shown} {
 		for name := range names {
 			if strings.HasPrefix(name, project+"/") {
@@ -214,7 +214,7 @@ func (g *guest) above(project string) bool {
 	return false
 }
 
-func (gs *guests) settle(g *guest, n naming, unit string, result outcome) {
+func (gs *guestRates) settleAsk(g *guest, n naming, unit string, result outcome) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	if g.asking[unit]--; g.asking[unit] <= 0 {
@@ -227,7 +227,7 @@ func (gs *guests) settle(g *guest, n naming, unit string, result outcome) {
 		delete(g.shown, project)
 	case result == nameShown && !g.admitted[project]:
 		g.shown[project] = true
-	case result == nameRefused && !n.admitted && !g.admitted[project] && !g.shown[project] && !g.above(project):
+	case result == nameRefused && !n.admitted && !g.admitted[project] && !g.shown[project] && !g.isAbove(project):
 		g.refused[project] = true
 	}
 	if result != nameRefused {
@@ -244,7 +244,7 @@ func (gs *guests) settle(g *guest, n naming, unit string, result outcome) {
 // leads to something names what exists, and counts no more. Resolvers that know an import
 // and not its module ask all that its name begins with for the same text.
 func (g *guest) settleText(n naming, result outcome) {
-	key := n.key()
+	key := n.keyOfNaming()
 	switch {
 	case result != nameRefused:
 		g.admitted[key] = true
@@ -258,10 +258,10 @@ func (g *guest) settleText(n naming, result outcome) {
 }
 
 // walkOf is a guest's walk in an ecosystem.
-func (gs *guests) walkOf(id string, e pkgref.Ecosystem) *walk {
+func (gs *guestRates) walkOf(id string, e pkgref.Ecosystem) *guestWalk {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	g := gs.get(id)
+	g := gs.getGuest(id)
 	w := g.walks[e]
 	if w == nil {
 		w = newWalk()

@@ -15,23 +15,23 @@ func TestBurstsWait(t *testing.T) {
 		gs := newGuests(Limits{Requests: 200}.withDefaults())
 		began := time.Now()
 		for i := range 1400 { // twice the rate at once, and five seconds' worth of turns
-			if turn, ok := gs.queue("sb"); !ok || (turn == 0) != (i < 400) {
+			if turn, ok := gs.queueRequest("sb"); !ok || (turn == 0) != (i < 400) {
 				t.Fatalf("request %d: %v %v", i, turn, ok)
 			}
 		}
-		if gs.admit(t.Context(), "sb") {
+		if gs.admitRequest(t.Context(), "sb") {
 			t.Error("a request was admitted whose turn is more than five seconds away")
 		}
-		if !gs.admit(t.Context(), "another") || time.Since(began) != 0 {
+		if !gs.admitRequest(t.Context(), "another") || time.Since(began) != 0 {
 			t.Error("a guest waits for another")
 		}
 		time.Sleep(time.Second) // of the bubble
-		if began := time.Now(); !gs.admit(t.Context(), "sb") || time.Since(began) == 0 {
+		if began := time.Now(); !gs.admitRequest(t.Context(), "sb") || time.Since(began) == 0 {
 			t.Errorf("a request did not wait for its turn: %v", time.Since(began))
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if gs.admit(gone, "sb") {
+		if gs.admitRequest(gone, "sb") {
 			t.Error("a request was admitted whose client went away")
 		}
 	})

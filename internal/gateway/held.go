@@ -10,16 +10,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
-// held is what of a sandbox's memory a request has taken for the bytes of its answer. They are in
+// heldAnswer is what of a sandbox's memory a request has taken for the bytes of its answer. They are in
 // memory until the guest has read them, which it may never do.
-type held struct {
+type heldAnswer struct {
 	of httphead.Account // nil: nobody counts
 
 	mu    sync.Mutex // guards bytes
 	bytes int64
 }
 
-func (h *held) take(bytes int64) bool {
+func (h *heldAnswer) takeBytes(bytes int64) bool {
 	if h.of == nil {
 		return true
 	}
@@ -32,8 +32,8 @@ func (h *held) take(bytes int64) bool {
 	return true
 }
 
-// give gives all back.
-func (h *held) give() {
+// giveBytes gives all back.
+func (h *heldAnswer) giveBytes() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.of != nil && h.bytes > 0 {
@@ -45,11 +45,11 @@ func (h *held) give() {
 // recordTime bounds how long the door takes to record that there is no room.
 const recordTime = 10 * time.Second
 
-// hold takes so many bytes for the answer until the request has ended, if the client is still there. false: there is no
+// holdBytes takes so many bytes for the answer until the request has ended, if the client is still there. false: there is no
 // room, and the guest was told so, on record.
-func (g *Gateway) hold(q *query, bytes int) bool {
+func (g *Gateway) holdBytes(q *query, bytes int) bool {
 	q.orLeave()
-	if q.held.take(int64(bytes)) {
+	if q.held.takeBytes(int64(bytes)) {
 		return true
 	}
 	const reason = "the run has as much in the gateway's memory as it may; let some of its downloads end first"

@@ -21,7 +21,7 @@ const maxRounds = 3
 // waited for first, as long as the client is there; but once it may be served the
 // record has to be whole, whether or not the client still is.
 func (g *Gateway) serveRecorded(q *query, v verified, waits bool) {
-	ask := v.ask()
+	ask := v.fileAsk()
 	var answer door.Answer
 	for range maxRounds {
 		if waits && !g.awaited(q, v, ask) {
@@ -30,7 +30,7 @@ func (g *Gateway) serveRecorded(q *query, v verified, waits bool) {
 		var j delivery.Judged
 		var ok bool
 		var err error
-		j, answer, ok, err = delivery.Judge(q.r, g.door, door.ServeAsk{FileAsk: ask, Kept: v.kept}, v.paths(), v.bytes)
+		j, answer, ok, err = delivery.Judge(q.r, g.door, door.ServeAsk{FileAsk: ask, Kept: v.kept}, v.filePaths(), v.bytes)
 		waits = answer.Decision.Effect == policy.Hold
 		switch {
 		case err != nil:
@@ -53,7 +53,7 @@ func (g *Gateway) serveRecorded(q *query, v verified, waits bool) {
 // then not allowed.
 func (g *Gateway) awaited(q *query, v verified, ask door.FileAsk) bool {
 	ctx := q.came.Context() // nobody is waited for in the place of a client that has gone
-	wait := door.AwaitAsk{FileAsk: ask, Bytes: delivery.Bytes(v.bytes, v.paths()), Evidence: g.evidence(ctx, v.located, v.found)}
+	wait := door.AwaitAsk{FileAsk: ask, Bytes: delivery.Bytes(v.bytes, v.filePaths()), Evidence: g.evidence(ctx, v.located, v.found)}
 	stop := q.keepWaiting(g.cfg.Limits.Interim)
 	answer, err := g.door.Await(ctx, wait)
 	stop()

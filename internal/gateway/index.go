@@ -41,7 +41,7 @@ func (g *Gateway) serveIndex(q *query) {
 	}
 	if err != nil {
 		g.log.Error("an index page could not be judged", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
-		q.refuse(undecided(ref, err))
+		q.answerRefusal(undecided(ref, err))
 		return
 	}
 	result = outcomeOfPage(j)
@@ -50,7 +50,7 @@ func (g *Gateway) serveIndex(q *query) {
 		g.refusePage(q, ref, out.Missing)
 	case out.Refused != nil:
 		q.refuseDecision(out.Refused.Ref.String(), out.Refused.Decision, j.RequestID())
-	case g.hold(q, out.Kept()):
+	case g.holdBytes(q, out.Kept()):
 		q.sendPage(out, j.RequestID())
 	}
 }

@@ -54,7 +54,7 @@ func (d described) servable() error {
 	return nil
 }
 
-func (d described) size() int64 {
+func (d described) sizeInMemory() int64 {
 	data, err := json.Marshal(d)
 	if err != nil {
 		return 4 << 10 // not reached: strings always encode
@@ -95,18 +95,18 @@ func newInspections(cfg Config, store *cache.Store, flights *flight.Group, as *a
 	memory := lru.New[inspectionKey, described](8 << 20)
 	return &inspections{
 		artifacts: as, memory: memory, version: cfg.Version, sidecarBytes: cfg.Limits.SidecarBytes,
-		findings: kept.NewFindings(memory, disk, flights, func(_ inspectionKey, d described) int64 { return d.size() }),
+		findings: kept.NewFindings(memory, disk, flights, func(_ inspectionKey, d described) int64 { return d.sizeInMemory() }),
 	}, nil
 }
 
-// look says what a verified file is: by its protocol's inspection, done once
+// inspectFile says what a verified file is: by its protocol's inspection, done once
 // per file, or by the metadata in it.
-func (is *inspections) look(ctx context.Context, l located, v *artifacts.Verified) (described, error) {
+func (is *inspections) inspectFile(ctx context.Context, l located, v *artifacts.Verified) (described, error) {
 	inspector, ok := l.source.Protocol.(ecosystem.Inspector)
 	if !ok {
 		return is.describeFile(l.source, l.route.Project, l.file, v)
 	}
-	return is.findings.Get(ctx, is.keyOf(l, v), func(context.Context) (described, error) {
+	return is.findings.Get(ctx, is.inspectionKeyOf(l, v), func(context.Context) (described, error) {
 		own, err := is.artifacts.Again(v) // the guest may close its own and go
 		if err != nil {
 			return described{}, err
@@ -137,7 +137,7 @@ func (k inspectionKey) String() string {
 	}, "\x00")
 }
 
-func (is *inspections) keyOf(l located, v *artifacts.Verified) inspectionKey {
+func (is *inspections) inspectionKeyOf(l located, v *artifacts.Verified) inspectionKey {
 	f := l.file
 	return inspectionKey{
 		version: is.version, ecosystem: l.source.Ecosystem(), digest: v.Digest(), project: l.route.Project,
@@ -150,7 +150,7 @@ func (is *inspections) keyOf(l located, v *artifacts.Verified) inspectionKey {
 func inspect(inspector ecosystem.Inspector, l located, v *artifacts.Verified) (described, error) {
 	found, err := inspector.Inspect(l.file, l.row, v)
 	if errors.Is(err, fault.ErrInvalid) {
-		return described{Refused: sentence(err)}, nil
+		return described{Refused: errorSentence(err)}, nil
 	}
 	if err != nil {
 		return described{}, err

@@ -22,39 +22,39 @@ type locator struct {
 	log       *slog.Logger
 }
 
-// find says what the file is. Where a transparency log vouches for files the index is
+// findSubject says what the file is. Where a transparency log vouches for files the index is
 // not even asked for.
-func (lo *locator) find(ctx context.Context, s subject) (located, error) {
+func (lo *locator) findSubject(ctx context.Context, s subject) (located, error) {
 	l := located{subject: s}
 	addresser, addressed := s.source.Protocol.(ecosystem.Addresser)
 	_, witnessed := s.source.Protocol.(ecosystem.Witness)
 	var err error
 	if addressed && witnessed {
 		l.file, err = lo.addressed(ctx, s.source, addresser, s.route)
-	} else if err = lo.list(ctx, s, &l); addressed && (errors.Is(err, fault.ErrNotFound) || errors.Is(err, fault.ErrUnavailable)) {
+	} else if err = lo.findInPage(ctx, s, &l); addressed && (errors.Is(err, fault.ErrNotFound) || errors.Is(err, fault.ErrUnavailable)) {
 		l.file, err = lo.addressed(ctx, s.source, addresser, s.route)
 	}
 	if err != nil {
 		return located{}, err
 	}
-	l.ref, l.url = s.ref(l.file.Version), l.file.URL
+	l.ref, l.url = s.refOf(l.file.Version), l.file.URL
 	return l, nil
 }
 
-// list finds the file in its project's page by its path.
-func (lo *locator) list(ctx context.Context, s subject, at *located) error {
+// findInPage finds the file in its project's page by its path.
+func (lo *locator) findInPage(ctx context.Context, s subject, at *located) error {
 	p, err := lo.pages.Page(ctx, s.source.Source, s.route.Project)
 	if err != nil {
 		return err
 	}
 	if f, ok := p.At(s.route.Path); ok {
 		at.file = f
-		return lo.row(p, s, f, at)
+		return lo.readRow(p, s, f, at)
 	}
 	if s.source.builder != "" {
 		if built, of, ok := p.Built(s.source.Source, s.route.Path); ok {
 			at.file, at.of = built, &of
-			return lo.row(p, s, of, at)
+			return lo.readRow(p, s, of, at)
 		}
 	}
 	for _, l := range p.Index.LeftOut {
@@ -63,13 +63,13 @@ func (lo *locator) list(ctx context.Context, s subject, at *located) error {
 		}
 	}
 	if _, ok := s.source.Protocol.(ecosystem.Addresser); ok {
-		return fault.New(fault.ErrNotFound, "%s", sentence(notListed(s.route)))
+		return fault.New(fault.ErrNotFound, "%s", errorSentence(notListed(s.route)))
 	}
 	return notListed(s.route)
 }
 
-// row reads what the page says of a file, for an Inspector.
-func (lo *locator) row(p *pages.Page, s subject, f ecosystem.File, at *located) (err error) {
+// readRow reads what the page says of a file, for an Inspector.
+func (lo *locator) readRow(p *pages.Page, s subject, f ecosystem.File, at *located) (err error) {
 	if _, ok := s.source.Protocol.(ecosystem.Inspector); ok {
 		at.row, err = p.Row(f.Manifest)
 	}
@@ -106,7 +106,7 @@ func (lo *locator) addressed(ctx context.Context, s *source, addresser ecosystem
 		}
 		f.Digest, f.Published, f.FirstSeen = said.File, s.log.TimeOf(said.Position), said.First
 	}
-	first, err := lo.artifacts.FirstSeen(s.key(r.Project, f.Name))
+	first, err := lo.artifacts.FirstSeen(s.cacheKey(r.Project, f.Name))
 	if err != nil {
 		return f, err
 	}

@@ -27,8 +27,8 @@ type located struct {
 	of *ecosystem.File
 }
 
-// ask is what a question tells of it, by what is known before it is here.
-func (l located) ask() door.FileAsk {
+// fileAsk is what a question tells of it, by what is known before it is here.
+func (l located) fileAsk() door.FileAsk {
 	return door.FileAsk{
 		Sandbox: l.sandbox, Package: l.ref, File: pages.DoorFile(l.file), SourceURL: l.url,
 		Upstream: l.source.Index, Toolchain: l.source.Toolchain(l.ref.Name),
@@ -48,16 +48,16 @@ type verified struct {
 	kept    bool       // the cache had the bytes when they were asked for
 }
 
-// ask is what a question tells of it, with all that is known by now.
-func (v verified) ask() door.FileAsk {
-	ask := v.located.ask()
+// fileAsk is what a question tells of it, with all that is known by now.
+func (v verified) fileAsk() door.FileAsk {
+	ask := v.located.fileAsk()
 	ask.Release, ask.Digests = v.release, v.digests
 	ask.Bundled, ask.Findings, ask.Contents = v.found.Bundled, v.found.Findings, v.found.Contents
 	return ask
 }
 
-// paths are those of the file's files, as far as they are known.
-func (v verified) paths() []string {
+// filePaths are those of the file's files, as far as they are known.
+func (v verified) filePaths() []string {
 	if v.found.Inside == nil {
 		return nil
 	}

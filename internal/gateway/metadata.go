@@ -26,15 +26,15 @@ func (s subject) metadata(location string) located {
 		version = "" // not known before the upstream has answered
 	}
 	return located{
-		subject: s, ref: s.ref(version), url: location,
+		subject: s, ref: s.refOf(version), url: location,
 		file: ecosystem.File{Name: name, Version: version, Kind: policy.KindMetadata},
 	}
 }
 
-// show has it recorded that what describes a release goes to the guest; it refuses it
+// recordShown has it recorded that what describes a release goes to the guest; it refuses it
 // if that can't be.
-func (g *Gateway) show(q *query, l located, kind, file string, body []byte) (delivery.Shown, bool) {
-	if !g.hold(q, len(body)) {
+func (g *Gateway) recordShown(q *query, l located, kind, file string, body []byte) (delivery.Shown, bool) {
+	if !g.holdBytes(q, len(body)) {
 		return delivery.Shown{}, false
 	}
 	s, err := delivery.Show(q.r.Context(), g.door, door.Showing{Sandbox: l.sandbox, Package: l.ref, Kind: kind, File: file, SourceURL: l.url}, body)
@@ -61,7 +61,7 @@ func (g *Gateway) serveSidecar(q *query, l located, verdict policy.Decision) {
 	if verdict.Effect == policy.Hold && !g.announce(q, l) {
 		return
 	}
-	s, ok := g.show(q, l, door.ShownMetadata, l.file.Name+sidecarSuffix, data)
+	s, ok := g.recordShown(q, l, door.ShownMetadata, l.file.Name+sidecarSuffix, data)
 	if !ok {
 		return
 	}
@@ -74,7 +74,7 @@ func (g *Gateway) serveSidecar(q *query, l located, verdict policy.Decision) {
 func (g *Gateway) serveOutline(q *query, l located) {
 	describer, ok := l.source.Protocol.(ecosystem.Describer)
 	if !ok {
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "files of this ecosystem have no sidecar"})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "files of this ecosystem have no sidecar"})
 		return
 	}
 	data, _, err := g.inspections.metadata(q.r.Context(), l.source, l.route.Project, l.file)
@@ -85,7 +85,7 @@ func (g *Gateway) serveOutline(q *query, l located) {
 		g.refuseFile(q, l, err)
 		return
 	}
-	if s, ok := g.show(q, l, door.ShownOutline, l.file.Name+sidecarSuffix, data); ok {
+	if s, ok := g.recordShown(q, l, door.ShownOutline, l.file.Name+sidecarSuffix, data); ok {
 		s.Send(q.w, q.r, "application/octet-stream", "")
 	}
 }
@@ -94,7 +94,7 @@ func (g *Gateway) serveOutline(q *query, l located) {
 // be wanted.
 func (g *Gateway) announce(q *query, l located) bool {
 	ctx := q.r.Context()
-	answer, err := g.door.Preview(ctx, door.PreviewAsk{FileAsk: l.ask(), Evidence: g.evidence(ctx, l, described{})})
+	answer, err := g.door.Preview(ctx, door.PreviewAsk{FileAsk: l.fileAsk(), Evidence: g.evidence(ctx, l, described{})})
 	_, ok := g.orRefused(q, l.ref, answer, err)
 	return ok
 }
@@ -105,7 +105,7 @@ func (g *Gateway) announce(q *query, l located) bool {
 func (g *Gateway) serveAttachment(q *query) {
 	attacher, ok := q.source.Protocol.(ecosystem.Attacher)
 	if !ok {
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such file"})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such file"})
 		return
 	}
 	if _, ok := g.takeOwner(q); !ok {
@@ -116,11 +116,11 @@ func (g *Gateway) serveAttachment(q *query) {
 	if !ok {
 		return
 	}
-	found, err := g.attachments.get(q.r.Context(), q.source, attacher, q.route)
+	found, err := g.attachments.getAttachment(q.r.Context(), q.source, attacher, q.route)
 	settle(err)
 	switch {
 	case errors.Is(err, fault.ErrNotFound): // nothing was withheld, and there is nothing to record
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, What: l.ref.String(), Reason: sentence(err)})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.Missing, What: l.ref.String(), Reason: errorSentence(err)})
 	case err != nil:
 		g.refuseFile(q, l, err)
 	default:
@@ -132,7 +132,7 @@ func (g *Gateway) serveAttachment(q *query) {
 // tells the guest's count how the asking ended; ok false that the query was answered
 // with a refusal.
 func (g *Gateway) askByName(q *query, l located) (settle func(error), ok bool) {
-	verdict, ok := g.shown(q, l.ref, door.JudgeAsk{FileAsk: l.ask()})
+	verdict, ok := g.askAgain(q, l.ref, door.JudgeAsk{FileAsk: l.fileAsk()})
 	if !ok {
 		return nil, false
 	}
@@ -157,7 +157,7 @@ func (g *Gateway) sendAttachment(q *query, l located, found attached) {
 		v.release = g.locator.described(ctx, v.located, found.Version)
 	}
 	if q.route.Query || len(v.digests) > 0 || v.release != nil {
-		if _, ok := g.shown(q, v.ref, door.JudgeAsk{FileAsk: v.ask()}); !ok {
+		if _, ok := g.askAgain(q, v.ref, door.JudgeAsk{FileAsk: v.fileAsk()}); !ok {
 			return
 		}
 	}
@@ -168,7 +168,7 @@ func (g *Gateway) sendAttachment(q *query, l located, found attached) {
 			return
 		}
 	}
-	if s, ok := g.show(q, v.located, door.ShownMetadata, v.file.Name, found.Body); ok {
+	if s, ok := g.recordShown(q, v.located, door.ShownMetadata, v.file.Name, found.Body); ok {
 		sum := sha256.Sum256(found.Body)
 		s.Send(q.w, q.r, found.ContentType, "sha256:"+hex.EncodeToString(sum[:]))
 	}
@@ -179,7 +179,7 @@ func (g *Gateway) sendAttachment(q *query, l located, found attached) {
 func (g *Gateway) servePass(q *query) {
 	passer, ok := q.source.Protocol.(ecosystem.PassThrough)
 	if !ok {
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})
 		return
 	}
 	if q.route.Project != "" {
@@ -189,7 +189,7 @@ func (g *Gateway) servePass(q *query) {
 	}
 	client, ask, ok := q.source.passing(passer, q.route)
 	if !ok {
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "this is not the transparency log of the upstream, and no other is asked"})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "this is not the transparency log of the upstream, and no other is asked"})
 		return
 	}
 	l := q.metadata(ask.URL)
@@ -202,16 +202,16 @@ func (g *Gateway) servePass(q *query) {
 	err := g.listed(q)
 	var body []byte
 	if err == nil {
-		body, err = g.relays.get(q.r.Context(), q.source, client, ask, q.route)
+		body, err = g.relays.getAnswer(q.r.Context(), q.source, client, ask, q.route)
 	}
 	settle(err)
 	switch {
 	case errors.Is(err, fault.ErrNotFound):
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.Missing, Reason: sentence(err)})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.Missing, Reason: errorSentence(err)})
 	case err != nil:
 		g.refuseFile(q, l, err)
 	default:
-		if s, ok := g.show(q, l, door.ShownRelayed, l.file.Name, body); ok {
+		if s, ok := g.recordShown(q, l, door.ShownRelayed, l.file.Name, body); ok {
 			s.Send(q.w, q.r, passedType(body), "")
 		}
 	}

@@ -40,16 +40,16 @@ func newNames(cfg Config, d door.Door, of sources, ps *pages.Pages) *names {
 	return n
 }
 
-func (n *names) list() []string { return n.table.Load().list() }
+func (n *names) listNames() []string { return n.table.Load().listNames() }
 
-// has reports whether the gateway answers for exactly this name.
-func (n *names) has(name string) bool {
+// hasName reports whether the gateway answers for exactly this name.
+func (n *names) hasName(name string) bool {
 	_, ok := n.table.Load().places[name]
 	return ok
 }
 
-// at is what a name stands for.
-func (n *names) at(name string) []placed { return n.table.Load().places[name] }
+// placesAt is what a name stands for.
+func (n *names) placesAt(name string) []placed { return n.table.Load().places[name] }
 
 // placed is a source and what a name stands for of it.
 type placed struct {
@@ -86,10 +86,10 @@ func newNameTable(of sources) *nameTable {
 	return t
 }
 
-func (t *nameTable) list() []string { return slices.Sorted(maps.Keys(t.places)) }
+func (t *nameTable) listNames() []string { return slices.Sorted(maps.Keys(t.places)) }
 
-// learn asks sources for their probe projects. It returns those that told nothing.
-func (n *names) learn(ctx context.Context, of sources) (missing sources) {
+// learnSources asks sources for their probe projects. It returns those that told nothing.
+func (n *names) learnSources(ctx context.Context, of sources) (missing sources) {
 	for _, s := range of {
 		if err := n.learnHosts(ctx, s); err != nil {
 			n.log.Warn("no file hosts learnt from the index", "index", s.Index, "error", err)
@@ -131,9 +131,9 @@ func (n *names) learnHosts(ctx context.Context, s *source) error {
 	return failed
 }
 
-// trust gets a certificate for the names.
-func (n *names) trust(ctx context.Context) error {
-	c, err := n.door.Trust(ctx, n.list())
+// trustNames gets a certificate for the names.
+func (n *names) trustNames(ctx context.Context) error {
+	c, err := n.door.Trust(ctx, n.listNames())
 	if err != nil {
 		return err
 	}
@@ -154,12 +154,12 @@ func (n *names) learnLater(ctx context.Context, missing sources) {
 			return
 		case <-time.After(n.again):
 		}
-		before := n.list()
-		missing = n.learn(ctx, missing)
-		if slices.Equal(before, n.list()) {
+		before := n.listNames()
+		missing = n.learnSources(ctx, missing)
+		if slices.Equal(before, n.listNames()) {
 			continue
 		}
-		if err := n.trust(ctx); err != nil {
+		if err := n.trustNames(ctx); err != nil {
 			n.log.Error("no certificate for the learnt file hosts", "error", err)
 		}
 	}

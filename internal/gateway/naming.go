@@ -15,14 +15,14 @@ import (
 // askNames begins a query that has an upstream hear what the guest has named. done settles
 // how it ended.
 func (g *Gateway) askNames(q *query) (done func(outcome), err error) {
-	n := naming{project: q.ref("").String(), admitted: q.admitted, text: q.freeText()}
+	n := naming{project: q.refOf("").String(), admitted: q.admitted, text: q.freeText()}
 	ctx := q.r.Context()
 	if n.text != "" {
 		if p := g.pages.Have(ctx, q.source.Source, q.route.Project); p != nil && p.Lists(n.text) {
 			n.text = ""
 		}
 	}
-	done, err = g.guests.ask(q.sandbox, n, ctx.Done())
+	done, err = g.guests.beginAsk(q.sandbox, n, ctx.Done())
 	if !errors.Is(err, errRefusedNames) || n.text == "" || !g.guests.mayName(q.sandbox, n) {
 		return done, err
 	}
@@ -32,7 +32,7 @@ func (g *Gateway) askNames(q *query) (done func(outcome), err error) {
 		return nil, err
 	}
 	n.text = ""
-	return g.guests.ask(q.sandbox, n, ctx.Done())
+	return g.guests.beginAsk(q.sandbox, n, ctx.Done())
 }
 
 // freeText is what of the request's text an upstream would hear beside the project's name.

@@ -20,7 +20,7 @@ import (
 type proposals struct {
 	door        door.Door
 	sources     sources
-	guests      *guests
+	guests      *guestRates
 	pages       *pages.Pages
 	inspections *inspections
 
@@ -28,11 +28,11 @@ type proposals struct {
 	busy map[string]bool // sandboxes whose proposals are being looked up: one each; guarded by mu
 }
 
-func newProposals(d door.Door, of sources, gs *guests, ps *pages.Pages, is *inspections) *proposals {
+func newProposals(d door.Door, of sources, gs *guestRates, ps *pages.Pages, is *inspections) *proposals {
 	return &proposals{door: d, sources: of, guests: gs, pages: ps, inspections: is, busy: map[string]bool{}}
 }
 
-func (p *proposals) begin(sandbox string) (end func(), ok bool) {
+func (p *proposals) beginProposal(sandbox string) (end func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.busy[sandbox] {
@@ -46,11 +46,11 @@ func (p *proposals) begin(sandbox string) (end func(), ok bool) {
 	}, true
 }
 
-// look looks up what an agent asks for before anything fails, and has the
+// lookUp looks up what an agent asks for before anything fails, and has the
 // door judge and file it. The names count like those of installs, and each takes
 // its turn in the guest's rate. The answer has one entry for each item, in their
 // order.
-func (p *proposals) look(ctx context.Context, sandbox string, r channel.Request) ([]door.Proposed, error) {
+func (p *proposals) lookUp(ctx context.Context, sandbox string, r channel.Request) ([]door.Proposed, error) {
 	if len(r.Items) == 0 || len(r.Items) > channel.MaxRequestItems {
 		return nil, fault.Invalid("a request is for 1 to %d packages, not for %d", channel.MaxRequestItems, len(r.Items))
 	}
@@ -58,7 +58,7 @@ func (p *proposals) look(ctx context.Context, sandbox string, r channel.Request)
 		return nil, fault.Invalid("the reason is %d bytes long; at most %d", len(r.Because), channel.MaxRequestReason)
 	}
 	ctx = turns.For(ctx, sandbox)
-	end, ok := p.begin(sandbox)
+	end, ok := p.beginProposal(sandbox)
 	if !ok {
 		return nil, fault.New(fault.ErrConflict, "another request of this sandbox is being looked up; wait for its answer")
 	}
@@ -67,12 +67,12 @@ func (p *proposals) look(ctx context.Context, sandbox string, r channel.Request)
 	ask := door.ProposalAsk{Sandbox: sandbox, Because: r.Because}
 	var place []int // of each asked item in out
 	for i, item := range r.Items {
-		found, refused, err := p.find(ctx, sandbox, item)
+		found, refused, err := p.findRelease(ctx, sandbox, item)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			out[i] = door.Proposed{Package: refused.Package, Effect: policy.Deny, Reason: sentence(err)}
+			out[i] = door.Proposed{Package: refused.Package, Effect: policy.Deny, Reason: errorSentence(err)}
 		case found == nil:
 			out[i] = *refused
 		default:
@@ -95,18 +95,18 @@ func (p *proposals) look(ctx context.Context, sandbox string, r channel.Request)
 	return out, nil
 }
 
-// find finds the release that an item means. refused is never nil if found is.
-func (p *proposals) find(ctx context.Context, sandbox string, item channel.RequestItem) (found *door.ProposedAsk, refused *door.Proposed, err error) {
+// findRelease finds the release that an item means. refused is never nil if found is.
+func (p *proposals) findRelease(ctx context.Context, sandbox string, item channel.RequestItem) (found *door.ProposedAsk, refused *door.Proposed, err error) {
 	ref, err := pkgref.New(pkgref.Ecosystem(item.Ecosystem), item.Name, item.Version)
 	refused = &door.Proposed{Effect: policy.Deny}
 	if err != nil {
 		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "no valid package name of %s", masking.Cut(item.Ecosystem, 32))
 	}
 	refused.Package = ref
-	if !p.guests.admit(ctx, sandbox) {
+	if !p.guests.admitRequest(ctx, sandbox) {
 		return nil, refused, fault.New(fault.ErrUnavailable, "this run asks faster than the gateway answers one run")
 	}
-	sources, err := p.sources.of(ctx, p.door, door.OwnerAsk{Sandbox: sandbox, Package: ref})
+	sources, err := p.sources.sourcesOf(ctx, p.door, door.OwnerAsk{Sandbox: sandbox, Package: ref})
 	if err != nil {
 		return nil, refused, err
 	}
@@ -132,7 +132,7 @@ func (p *proposals) find(ctx context.Context, sandbox string, item channel.Reque
 func (p *proposals) findAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *door.ProposedAsk, refused policy.Decision, err error) {
 	name := ref
 	name.Version = ""
-	settle, err := p.guests.ask(sandbox, naming{project: name.String()}, ctx.Done())
+	settle, err := p.guests.beginAsk(sandbox, naming{project: name.String()}, ctx.Done())
 	if err != nil {
 		return nil, refused, err
 	}

@@ -22,8 +22,8 @@ type subject struct {
 	route   ecosystem.Route
 }
 
-// ref is the subject's project, in a version or in none.
-func (s subject) ref(version string) pkgref.Ref {
+// refOf is the subject's project, in a version or in none.
+func (s subject) refOf(version string) pkgref.Ref {
 	return pkgref.Ref{Ecosystem: s.source.Ecosystem(), Name: s.route.Project, Version: version}
 }
 
@@ -34,7 +34,7 @@ type query struct {
 	r    *http.Request // its context ends with the gateway: see Gateway.lasting
 	came *http.Request // as the server has it: its context ends when the client leaves
 	conn *guestConn
-	held *held
+	held *heldAnswer
 	// admitted tells that the policy, or what was read for the guest, names the project.
 	admitted bool
 }
@@ -47,20 +47,20 @@ func (q *query) orLeave() {
 	}
 }
 
-// refuse answers with what the source's protocol makes of a refusal.
-func (q *query) refuse(r ecosystem.Refusal) {
+// answerRefusal answers with what the source's protocol makes of a refusal.
+func (q *query) answerRefusal(r ecosystem.Refusal) {
 	if r.Route == "" {
 		r.Route = q.route.Kind
 	}
 	if r.RequestID != "" {
 		q.w.Header().Set("X-Cofferdam-Request", r.RequestID)
 	}
-	q.send(q.source.Protocol.Refuse(r))
+	q.sendAnswer(q.source.Protocol.Refuse(r))
 }
 
 // refuseDecision answers with a decision that is not an allowance.
 func (q *query) refuseDecision(what string, d policy.Decision, id string) {
-	q.refuse(ecosystem.Refusal{Cause: ecosystem.ByPolicy, What: what, Reason: d.Reason, Rule: d.Rule, Suggest: d.Suggest, RequestID: id})
+	q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.ByPolicy, What: what, Reason: d.Reason, Rule: d.Rule, Suggest: d.Suggest, RequestID: id})
 }
 
 // refuseAnswer answers with a decision on a file, and with the request that a
@@ -74,13 +74,13 @@ func (q *query) refuseAnswer(ref pkgref.Ref, answer door.Answer) {
 	if r.Approval != "" {
 		r.Approve = door.ApproveCommand(r.Approval)
 	}
-	q.refuse(r)
+	q.answerRefusal(r)
 }
 
-// send writes an answer whole.
-func (q *query) send(a ecosystem.Answer) {
+// sendAnswer writes an answer whole.
+func (q *query) sendAnswer(a ecosystem.Answer) {
 	if q.r.ProtoAtLeast(1, 1) && a.Phrase != "" {
-		q.conn.phrase.set(a.Status, a.Phrase)
+		q.conn.phrase.setPhrase(a.Status, a.Phrase)
 	}
 	for name, value := range a.Header {
 		q.w.Header().Set(name, value)
@@ -93,25 +93,25 @@ func (q *query) send(a ecosystem.Answer) {
 	}
 }
 
-// answer gives the protocol's own answer. What the client sent with its request
+// answerProtocol gives the protocol's own answer. What the client sent with its request
 // is read so that the connection can be used again, and never looked at.
-func (q *query) answer() {
+func (q *query) answerProtocol() {
 	if q.route.Answer == nil {
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})
 		return
 	}
-	if !q.drain() {
+	if !q.drainBody() {
 		q.w.Header().Set("Connection", "close") // the rest is not read
-		q.send(ecosystem.Problem(http.StatusRequestEntityTooLarge, ecosystem.Refusal{
+		q.sendAnswer(ecosystem.Problem(http.StatusRequestEntityTooLarge, ecosystem.Refusal{
 			Route: q.route.Kind, Cause: ecosystem.Malformed, Reason: "the body of a request to the gateway has at most 1 MiB",
 		}))
 		return
 	}
-	q.send(*q.route.Answer)
+	q.sendAnswer(*q.route.Answer)
 }
 
-// drain reads the body to its end; false: it is too large, or has none.
-func (q *query) drain() bool {
+// drainBody reads the body to its end; false: it is too large, or has none.
+func (q *query) drainBody() bool {
 	if q.r.ContentLength > maxBody {
 		return false // not even asked for, if the client waits for that
 	}

@@ -32,7 +32,7 @@ type walker struct {
 	cfg         Config
 	door        door.Door
 	sources     sources
-	guests      *guests
+	guests      *guestRates
 	pages       *pages.Pages
 	locator     *locator
 	inspections *inspections
@@ -40,24 +40,24 @@ type walker struct {
 	flights     *flight.Group
 }
 
-// reach reads, as far as that is allowed, what may require a package, until something
+// reachPackage reads, as far as that is allowed, what may require a package, until something
 // does or nothing is left to read. That is known to the door afterwards; whoever calls
 // asks it again. An error is the end of the request.
-func (wr *walker) reach(ctx context.Context, s subject, to destination) error {
+func (wr *walker) reachPackage(ctx context.Context, s subject, to destination) error {
 	_, pages := s.source.Protocol.(ecosystem.Lister)
 	w := wr.guests.walkOf(s.sandbox, to.ref.Ecosystem)
 	ask := door.ReachAsk{Sandbox: s.sandbox, Package: to.ref, Pages: pages, Metadata: to.metadata, Deep: to.deep}
 	over := time.NewTimer(wr.cfg.Limits.WalkTime)
 	defer over.Stop()
 	for first := true; ; {
-		next := w.next()
-		mine, stepped := w.begin()
+		next := w.awaitNext()
+		mine, stepped := w.beginStep()
 		var quiet <-chan time.Time
 		if mine {
 			if first {
-				ask.Again = w.again(time.Now())
+				ask.Again = w.projectsToRetry(time.Now())
 			}
-			more, open, err := wr.step(ctx, w, ask, to)
+			more, open, err := wr.takeStep(ctx, w, ask, to)
 			if err != nil || !more && (!open || to.now) {
 				return err
 			}
@@ -84,31 +84,31 @@ func (wr *walker) reach(ctx context.Context, s subject, to destination) error {
 	}
 }
 
-// step asks what is to be read next and begins to read it; the step ends when that has
+// takeStep asks what is to be read next and begins to read it; the step ends when that has
 // been read, whether or not the client still waits. more is false if nothing is left,
 // open if what the guest asks for next may lead on.
-func (wr *walker) step(ctx context.Context, w *walk, ask door.ReachAsk, to destination) (more, open bool, err error) {
+func (wr *walker) takeStep(ctx context.Context, w *guestWalk, ask door.ReachAsk, to destination) (more, open bool, err error) {
 	a, err := wr.door.Reach(ctx, ask)
 	if err != nil || a.Reached || len(a.Next) == 0 {
-		w.end()
+		w.endStep()
 		return false, a.Open, err
 	}
 	life, cancel := context.WithTimeout(wr.flights.LifeFor(ctx), stepTime)
 	started := wr.flights.Run(func() {
-		defer w.end()
+		defer w.endStep()
 		defer cancel()
 		together(a.Next, func(item door.ToRead) {
 			if err := wr.flights.Contain(life, "walk "+item.Project.String(), func(ctx context.Context) error {
 				return wr.readProject(ctx, w, ask.Sandbox, item, to)
 			}); err != nil {
 				wr.cfg.Log.Debug("what may lead to a package could not be read", "project", item.Project.String(), "error", err)
-				w.fail(item.Project, time.Now())
+				w.noteFailed(item.Project, time.Now())
 			}
 		})
 	})
 	if !started {
 		cancel()
-		w.end()
+		w.endStep()
 		return false, false, fault.New(fault.ErrUnavailable, "the gateway is stopping")
 	}
 	return true, false, nil

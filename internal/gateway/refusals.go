@@ -34,14 +34,14 @@ func (g *Gateway) recordFailure(ctx context.Context, sandbox string, f door.Fail
 // recorded; nothing was sent upstream.
 func (g *Gateway) refuseRoute(q *query, err error) {
 	if !errors.Is(err, fault.ErrInvalid) {
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: sentence(err)})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: errorSentence(err)})
 		return
 	}
-	r := ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: sentence(err)}
+	r := ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: errorSentence(err)}
 	r.RequestID = g.failed(q, door.Failure{
 		Package: pkgref.Ref{Ecosystem: q.source.Ecosystem()}, ResolvedBy: policy.ByCanonical, Reason: r.Reason,
 	})
-	q.refuse(r)
+	q.answerRefusal(r)
 }
 
 // refusePage answers for a page that there is not, and records why, whether or not the client is still there.
@@ -54,16 +54,16 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 		return
 	}
 	g.log.Warn("an index page is refused", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
-	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
+	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: errorSentence(err)}
 	r.RequestID = g.failed(q, pageFailure(q.source.Source, ref, err))
-	q.refuse(r)
+	q.answerRefusal(r)
 }
 
 // pageFailure is the record of a page that there is not.
 func pageFailure(s pages.Source, ref pkgref.Ref, err error) door.Failure {
 	return door.Failure{
 		Rule:    ruleOf(err),
-		Package: ref, SourceURL: s.Protocol.IndexAsk(s.Index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: sentence(err),
+		Package: ref, SourceURL: s.Protocol.IndexAsk(s.Index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: errorSentence(err),
 	}
 }
 
@@ -77,16 +77,16 @@ func (g *Gateway) refuseFile(q *query, l located, err error) {
 		return
 	}
 	g.log.Warn("a file is refused", "sandbox", q.sandbox, "file", q.route.File, "error", err)
-	r := ecosystem.Refusal{Cause: causeOf(err), What: l.ref.String(), Reason: sentence(err)}
+	r := ecosystem.Refusal{Cause: causeOf(err), What: l.ref.String(), Reason: errorSentence(err)}
 	r.RequestID = g.failed(q, fileFailure(l, q.route.File, err))
-	q.refuse(r)
+	q.answerRefusal(r)
 }
 
 // fileFailure is the record of a file that can't be had.
 func fileFailure(l located, name string, err error) door.Failure {
 	return door.Failure{
 		Rule:    ruleOf(err),
-		Package: l.ref, File: name, SourceURL: l.url, ResolvedBy: policy.ByIntegrity, Reason: sentence(err),
+		Package: l.ref, File: name, SourceURL: l.url, ResolvedBy: policy.ByIntegrity, Reason: errorSentence(err),
 		Metadata: l.file.Kind == policy.KindMetadata,
 	}
 }
@@ -117,20 +117,20 @@ func (g *Gateway) wrongPage(s pages.Source, project string, guests []string, err
 // refuseUndecided answers when the door could not decide or record.
 func (g *Gateway) refuseUndecided(q *query, ref pkgref.Ref, err error) {
 	g.log.Error("a file could not be judged", "sandbox", q.sandbox, "file", q.route.File, "error", err)
-	q.refuse(undecided(ref, err))
+	q.answerRefusal(undecided(ref, err))
 }
 
 // undecided words why there is no decision: a limit of the run, which the door
 // words, or what is the operator's to find.
 func undecided(ref pkgref.Ref, err error) ecosystem.Refusal {
 	if errors.Is(err, fault.ErrForbidden) {
-		return ecosystem.Refusal{Cause: ecosystem.ByPolicy, What: ref.String(), Reason: sentence(err)}
+		return ecosystem.Refusal{Cause: ecosystem.ByPolicy, What: ref.String(), Reason: errorSentence(err)}
 	}
 	return ecosystem.Refusal{Cause: ecosystem.Unreachable, What: ref.String(), Reason: "the request could not be decided and recorded"}
 }
 
-// sentence is what a person may read of an error: never the upstream's text.
-func sentence(err error) string {
+// errorSentence is what a person may read of an error: never the upstream's text.
+func errorSentence(err error) string {
 	return fault.Sentence(err, "something inside the gateway failed")
 }
 

@@ -44,13 +44,13 @@ func newRelays(cfg Config, store *cache.Store, flights *flight.Group) (*relays, 
 	return &relays{flights: flights, kept: disk}, err
 }
 
-// get gives the answer to an ask. A kept one stands for it if it never
+// getAnswer gives the answer to an ask. A kept one stands for it if it never
 // changes, or while the upstream is down: what is relayed proves itself or
 // nothing, however old it is. Only whole answers of the upstream's are kept.
 // The answer may be of the source's log, which is asked by a client of its own.
-func (rs *relays) get(ctx context.Context, s *source, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
+func (rs *relays) getAnswer(ctx context.Context, s *source, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
 	l := s.log
-	old, have := rs.old(ask, r)
+	old, have := rs.oldAnswer(ask, r)
 	if have && r.Immutable {
 		return old, nil
 	}
@@ -60,11 +60,11 @@ func (rs *relays) get(ctx context.Context, s *source, client *upstream.Client, a
 		}
 	}
 	body, err := flight.Once(ctx, rs.flights, passing{ask.URL}, func(ctx context.Context) ([]byte, error) {
-		body, err := small(ctx, client, ask, maxPassed, subjectOf(s, r))
+		body, err := fetchSmall(ctx, client, ask, maxPassed, subjectOf(s, r))
 		if err != nil {
 			return nil, err
 		}
-		rs.keep(ask, r, body)
+		rs.keepAnswer(ask, r, body)
 		return body, nil
 	})
 	if have && errors.Is(err, fault.ErrUnavailable) && ctx.Err() == nil {
@@ -76,10 +76,10 @@ func (rs *relays) get(ctx context.Context, s *source, client *upstream.Client, a
 	return body, err
 }
 
-// old gives what is kept of an answer. A part of what only grows is kept
+// oldAnswer gives what is kept of an answer. A part of what only grows is kept
 // as the longest part that was seen, whose beginnings are all the shorter ones:
 // so clients that met the log at another size can verify without the upstream.
-func (rs *relays) old(ask ecosystem.Ask, r ecosystem.Route) ([]byte, bool) {
+func (rs *relays) oldAnswer(ask ecosystem.Ask, r ecosystem.Route) ([]byte, bool) {
 	body, ok := rs.kept.Get(relayKeyOf(ask, r))
 	if !ok || len(body) < r.Part {
 		return nil, false
@@ -90,10 +90,10 @@ func (rs *relays) old(ask ecosystem.Ask, r ecosystem.Route) ([]byte, bool) {
 	return body, true
 }
 
-// keep keeps an answer; a part only if it is one, and longer than the one
+// keepAnswer keeps an answer; a part only if it is one, and longer than the one
 // that is kept.
-func (rs *relays) keep(ask ecosystem.Ask, r ecosystem.Route, body []byte) {
-	if _, longer := rs.old(ask, r); r.Part > 0 && (longer || len(body) != r.Part) {
+func (rs *relays) keepAnswer(ask ecosystem.Ask, r ecosystem.Route, body []byte) {
+	if _, longer := rs.oldAnswer(ask, r); r.Part > 0 && (longer || len(body) != r.Part) {
 		return
 	}
 	rs.kept.Put(relayKeyOf(ask, r), body)

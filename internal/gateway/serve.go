@@ -11,9 +11,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
-// serve answers a request. What is wrong with its form is answered before
+// serveRequest answers a request. What is wrong with its form is answered before
 // anything is asked of anybody.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) serveRequest(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
 	if conn != nil {
 		conn.unread.Handle(r)
@@ -25,8 +25,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	defer g.flights.End()
 	ctx, over := g.lasting(r.Context())
 	defer over()
-	q := &query{subject: subject{sandbox: conn.sandbox}, w: w, r: r.WithContext(ctx), came: r, conn: conn, held: &held{of: conn.memory}}
-	defer q.held.give()
+	q := &query{subject: subject{sandbox: conn.sandbox}, w: w, r: r.WithContext(ctx), came: r, conn: conn, held: &heldAnswer{of: conn.memory}}
+	defer q.held.giveBytes()
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if status, reason := g.malformed(q); status != 0 {
@@ -54,17 +54,17 @@ func (g *Gateway) malformed(q *query) (status int, reason string) {
 	r := q.r
 	host := strings.TrimSuffix(r.Host, ":443")
 	switch {
-	case !g.guests.admit(q.came.Context(), q.sandbox):
+	case !g.guests.admitRequest(q.came.Context(), q.sandbox):
 		q.orLeave() // it was not refused, and nothing was asked for it
 		q.w.Header().Set("Retry-After", "1")
 		return http.StatusTooManyRequests, "this run asks faster than the gateway answers one run"
-	case !reads(r) && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method):
+	case !isRead(r) && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method):
 		return q.notRead()
 	case !strings.HasPrefix(r.RequestURI, "/") || r.URL.IsAbs() || r.URL.Host != "":
 		return http.StatusBadRequest, "the gateway is no proxy: ask for a path"
 	case r.Header.Get("Upgrade") != "":
 		return http.StatusBadRequest, "the gateway speaks HTTP and nothing else"
-	case host != q.conn.name || !g.names.has(host):
+	case host != q.conn.name || !g.names.hasName(host):
 		return http.StatusBadRequest, "the Host is not the name that this connection was made for"
 	case strings.HasPrefix(r.UserAgent(), upstream.UserAgent):
 		return http.StatusLoopDetected, "the gateway is asked by a gateway: its upstream is itself"
@@ -77,7 +77,7 @@ func (g *Gateway) malformed(q *query) (status int, reason string) {
 func (q *query) unreadable() (status int, reason string) {
 	r := q.r
 	switch {
-	case !reads(r):
+	case !isRead(r):
 		return q.notRead()
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0 || r.Header.Get("Expect") != "":
 		return http.StatusBadRequest, "a request to the gateway has no body"
@@ -85,7 +85,7 @@ func (q *query) unreadable() (status int, reason string) {
 	return 0, ""
 }
 
-func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 func (q *query) notRead() (status int, reason string) {
 	q.w.Header().Set("Allow", "GET, HEAD")
@@ -103,7 +103,7 @@ func (q *query) answerProblem(status int, reason string) {
 	if q.r.ContentLength != 0 || q.r.Close {
 		q.w.Header().Set("Connection", "close") // whatever its body is, it is not read
 	}
-	q.send(ecosystem.Problem(status, ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: reason}))
+	q.sendAnswer(ecosystem.Problem(status, ecosystem.Refusal{Cause: ecosystem.Malformed, Reason: reason}))
 }
 
 // dispatch finds out what the request is for, and who answers it.
@@ -116,7 +116,7 @@ func (g *Gateway) dispatch(q *query) {
 		g.serveDownload(q)
 		return
 	}
-	m := q.match(g.names.at(q.conn.name))
+	m := q.matchSources(g.names.placesAt(q.conn.name))
 	if m.page == nil || m.page.route.Kind != ecosystem.RouteAnswered {
 		if status, reason := q.unreadable(); status != 0 {
 			g.refuseForm(q, status, reason)
@@ -146,8 +146,8 @@ type matches struct {
 	failed error
 }
 
-// match asks every source that the host stands for.
-func (q *query) match(places []placed) (m matches) {
+// matchSources asks every source that the host stands for.
+func (q *query) matchSources(places []placed) (m matches) {
 	path, rawQuery, _ := strings.Cut(q.r.RequestURI, "?")
 	request := ecosystem.Request{Method: q.r.Method, Path: path, Query: rawQuery}
 	var page, failed int
@@ -191,8 +191,8 @@ func (g *Gateway) dispatchPage(q *query) {
 	case ecosystem.RoutePass:
 		g.servePass(q)
 	case ecosystem.RouteAnswered:
-		q.answer()
+		q.answerProtocol()
 	case ecosystem.RouteRoot, ecosystem.RouteFile, ecosystem.RouteSidecar:
-		q.refuse(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway lists no projects; ask for one by its name"})
+		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway lists no projects; ask for one by its name"})
 	}
 }

@@ -46,7 +46,7 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 	}
 	memory, _ := conn.(httphead.Account)
 	c := &guestConn{Conn: session, sandbox: sandbox, memory: memory, name: session.ConnectionState().ServerName, gone: make(chan struct{})}
-	if !g.feed.offer(c) {
+	if !g.feed.offerConn(c) {
 		return
 	}
 	<-c.gone
@@ -58,9 +58,9 @@ func (g *Gateway) tlsConfig(from *greeting) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		NextProtos:         []string{"http/1.1"},
-		GetConfigForClient: from.heard,
+		GetConfigForClient: from.judgeHello,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if err := from.named(hello); err != nil { // of the second ClientHello, if there were two
+			if err := from.judgeName(hello); err != nil { // of the second ClientHello, if there were two
 				return nil, err
 			}
 			if c := g.names.certificate.Load(); c != nil {
@@ -73,7 +73,7 @@ func (g *Gateway) tlsConfig(from *greeting) *tls.Config {
 
 // judgeHello is fault.ErrForbidden, and on record, if a ClientHello names a host for which the gateway does not answer.
 func (g *Gateway) judgeHello(hello *tls.ClientHelloInfo, sandbox string) error {
-	if g.names.has(hello.ServerName) {
+	if g.names.hasName(hello.ServerName) {
 		return nil
 	}
 	g.refuseHello(hello.Context(), sandbox, hello.ServerName)
@@ -96,9 +96,9 @@ func (g *Gateway) refuseHello(ctx context.Context, sandbox, name string) {
 	}
 }
 
-// watch has it put on record what the server answers by itself, since it is no request. It is
+// watchConn has it put on record what the server answers by itself, since it is no request. It is
 // told the end after all else.
-func (g *Gateway) watch(conn net.Conn, state http.ConnState) {
+func (g *Gateway) watchConn(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*guestConn)
 	if !ok {
 		return // not reached: the feed has no others
@@ -135,7 +135,7 @@ func (g *Gateway) refuseUnread(sandbox, reason string) {
 
 func (g *Gateway) httpServer() *http.Server {
 	return &http.Server{
-		Handler:           http.HandlerFunc(g.serve),
+		Handler:           http.HandlerFunc(g.serveRequest),
 		ReadHeaderTimeout: 20 * time.Second,
 		ReadTimeout:       g.cfg.Limits.RequestTime, // there are no bodies
 		IdleTimeout:       2 * time.Minute,
@@ -143,7 +143,7 @@ func (g *Gateway) httpServer() *http.Server {
 
 		DisableGeneralOptionsHandler: true, // what is no request of ours is on record
 
-		ConnState: g.watch,
+		ConnState: g.watchConn,
 		ErrorLog:  slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if guest, ok := c.(*guestConn); ok { // not reached otherwise: the feed has no others

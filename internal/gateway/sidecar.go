@@ -23,7 +23,7 @@ func (is *inspections) metadata(ctx context.Context, s *source, project string, 
 	if err != nil {
 		return nil, described{}, err
 	}
-	d, err := describe(s, project, f, data)
+	d, err := describeRelease(s, project, f, data)
 	if err == nil {
 		err = d.servable()
 	}
@@ -60,7 +60,7 @@ func (is *inspections) sidecar(ctx context.Context, s *source, project string, f
 // offeredSidecar fetches the sidecar that the index offers.
 func (is *inspections) offeredSidecar(ctx context.Context, s *source, project string, f ecosystem.File) ([]byte, error) {
 	v, err := is.artifacts.Get(ctx, artifacts.Wanted{
-		Key: s.key(project, f.Name+sidecarSuffix), URL: f.URL + sidecarSuffix, Digest: f.Sidecar, Most: is.sidecarBytes,
+		Key: s.cacheKey(project, f.Name+sidecarSuffix), URL: f.URL + sidecarSuffix, Digest: f.Sidecar, Most: is.sidecarBytes,
 		Client: s.Client, Witness: s.witness(),
 	})
 	if err != nil {
@@ -70,9 +70,9 @@ func (is *inspections) offeredSidecar(ctx context.Context, s *source, project st
 	return io.ReadAll(v.Reader())
 }
 
-// describe reads a file's metadata and checks that it is the file's: its name,
+// describeRelease reads a file's metadata and checks that it is the file's: its name,
 // its version, and the digest that the index gives.
-func describe(s *source, project string, f ecosystem.File, metadata []byte) (described, error) {
+func describeRelease(s *source, project string, f ecosystem.File, metadata []byte) (described, error) {
 	d, ok := s.Protocol.(ecosystem.Describer)
 	if !ok {
 		return described{}, nil
@@ -110,9 +110,9 @@ func (is *inspections) describeFile(s *source, project string, f ecosystem.File,
 	if err != nil {
 		return described{}, err
 	}
-	d, err := describe(s, project, f, metadata)
+	d, err := describeRelease(s, project, f, metadata)
 	if err == nil {
-		is.memory.Put(key, d, d.size())
+		is.memory.Put(key, d, d.sizeInMemory())
 	}
 	return d, err
 }

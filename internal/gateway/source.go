@@ -27,15 +27,15 @@ type source struct {
 	builder string
 }
 
-// key names a file of a project, for ever.
-func (s *source) key(project, file string) cache.Key {
+// cacheKey names a file of a project, for ever.
+func (s *source) cacheKey(project, file string) cache.Key {
 	return cache.Key{Ecosystem: string(s.Ecosystem()), Upstream: s.Index, Project: project, File: file}
 }
 
 // wanted is a file of a project.
 func (s *source) wanted(project string, f ecosystem.File) artifacts.Wanted {
 	return artifacts.Wanted{
-		Key: s.key(project, f.Name), URL: f.URL, Digest: f.Digest, Size: f.Size, File: f,
+		Key: s.cacheKey(project, f.Name), URL: f.URL, Digest: f.Digest, Size: f.Size, File: f,
 		Client: s.Client, Witness: s.witness(),
 	}
 }
@@ -98,7 +98,7 @@ func (r recorder) Asked(ctx context.Context, q upstream.Question) error {
 	return r.door.Asking(ctx, door.Question{Sandbox: q.Sandbox, Package: q.Package, File: q.File, URL: q.URL})
 }
 
-func (s *source) close() {
+func (s *source) closeSource() {
 	s.Client.Close()
 	s.log.Close()
 }
@@ -106,8 +106,8 @@ func (s *source) close() {
 // sources are those of all upstreams.
 type sources []*source
 
-// owned is the source of an upstream.
-func (ss sources) owned(e pkgref.Ecosystem, index string) (*source, bool) {
+// ownedSource is the source of an upstream.
+func (ss sources) ownedSource(e pkgref.Ecosystem, index string) (*source, bool) {
 	i := slices.IndexFunc(ss, func(s *source) bool { return policy.SameUpstream(s.Index, index) && s.Ecosystem() == e })
 	if i < 0 {
 		return nil, false
@@ -115,9 +115,9 @@ func (ss sources) owned(e pkgref.Ecosystem, index string) (*source, bool) {
 	return ss[i], true
 }
 
-// of are those that may be asked for a package: its name's own, or all of its
+// sourcesOf are those that may be asked for a package: its name's own, or all of its
 // ecosystem.
-func (ss sources) of(ctx context.Context, d door.Door, ask door.OwnerAsk) (sources, error) {
+func (ss sources) sourcesOf(ctx context.Context, d door.Door, ask door.OwnerAsk) (sources, error) {
 	ref := ask.Package
 	ask.Package.Version = ""
 	owner, err := d.Owner(ctx, ask)

@@ -78,9 +78,9 @@ func (g *Gateway) compose(store *cache.Store) (err error) {
 // background; until then its kept file hosts are used.
 func (g *Gateway) Start(ctx context.Context) error {
 	soon, cancel := context.WithTimeout(ctx, g.cfg.Limits.LearnTime)
-	missing := g.names.learn(soon, g.sources)
+	missing := g.names.learnSources(soon, g.sources)
 	cancel()
-	if err := g.names.trust(ctx); err != nil {
+	if err := g.names.trustNames(ctx); err != nil {
 		return err
 	}
 	g.flights.Run(func() {
@@ -95,10 +95,10 @@ func (g *Gateway) Start(ctx context.Context) error {
 }
 
 // Names are the host names that the gateway answers for, sorted.
-func (g *Gateway) Names() []string { return g.names.list() }
+func (g *Gateway) Names() []string { return g.names.listNames() }
 
 // IsRegistry reports whether the gateway answers for exactly this name.
-func (g *Gateway) IsRegistry(name string) bool { return g.names.has(name) }
+func (g *Gateway) IsRegistry(name string) bool { return g.names.hasName(name) }
 
 // Upstreams are the configured ones with the file hosts learnt so far, to be
 // kept for the next start.
@@ -115,7 +115,7 @@ func (g *Gateway) Upstreams() []upstream.Config {
 // its turn in the guest's rate. The answer has one entry for each item, in their
 // order.
 func (g *Gateway) Propose(ctx context.Context, sandbox string, r channel.Request) ([]door.Proposed, error) {
-	return g.proposals.look(ctx, sandbox, r)
+	return g.proposals.lookUp(ctx, sandbox, r)
 }
 
 // Close ends all connections and fetches and waits for them.
@@ -125,7 +125,7 @@ func (g *Gateway) Close() error {
 	g.feed.Close() //nolint:errcheck // closing a feed can't fail
 	g.flights.Wait()
 	for _, s := range g.sources {
-		s.close()
+		s.closeSource()
 	}
 	return err
 }

@@ -14,10 +14,10 @@ const (
 	stepWidth = 8               // pages, and releases of each, that are read at one time
 )
 
-// walk reads, for one guest and ecosystem, what leads from the policy's entries to what
+// guestWalk reads, for one guest and ecosystem, what leads from the policy's entries to what
 // they require: one step at a time, whoever of the guest's requests needs it. All
 // others wait for the step and look again. What was read the door knows.
-type walk struct {
+type guestWalk struct {
 	mu      sync.Mutex // guards all below
 	stepped chan struct{}
 	busy    bool
@@ -26,8 +26,8 @@ type walk struct {
 	read    map[pkgref.Ref]map[string]bool // releases whose metadata was read, by project; false: it may not be, as things stand
 }
 
-// begin gives the step to the caller, or what to wait for.
-func (w *walk) begin() (mine bool, stepped <-chan struct{}) {
+// beginStep gives the step to the caller, or what to wait for.
+func (w *guestWalk) beginStep() (mine bool, stepped <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.busy {
@@ -37,30 +37,30 @@ func (w *walk) begin() (mine bool, stepped <-chan struct{}) {
 	return true, w.stepped
 }
 
-func (w *walk) end() {
+func (w *guestWalk) endStep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.busy = false
 	close(w.stepped)
 }
 
-// next is closed once the guest asks for something more.
-func (w *walk) next() <-chan struct{} {
+// awaitNext is closed once the guest asks for something more.
+func (w *guestWalk) awaitNext() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.asking
 }
 
-// asked wakes those that wait for what the guest asks for next.
-func (w *walk) asked() {
+// wakeAsked wakes those that wait for what the guest asks for next.
+func (w *guestWalk) wakeAsked() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(w.asking)
 	w.asking = make(chan struct{})
 }
 
-// again are some projects that could not be had and may be by now.
-func (w *walk) again(now time.Time) (projects []pkgref.Ref) {
+// projectsToRetry are some projects that could not be had and may be by now.
+func (w *guestWalk) projectsToRetry(now time.Time) (projects []pkgref.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for project, at := range w.failed {
@@ -72,15 +72,15 @@ func (w *walk) again(now time.Time) (projects []pkgref.Ref) {
 	return projects
 }
 
-// fail notes that a project could not be had.
-func (w *walk) fail(project pkgref.Ref, now time.Time) {
+// noteFailed notes that a project could not be had.
+func (w *guestWalk) noteFailed(project pkgref.Ref, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed[project] = now
 }
 
-// claim tells whether a release's metadata is still to be read, and that it is now.
-func (w *walk) claim(project pkgref.Ref, version string) bool {
+// claimRelease tells whether a release's metadata is still to be read, and that it is now.
+func (w *guestWalk) claimRelease(project pkgref.Ref, version string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	versions := w.read[project]
@@ -96,35 +96,35 @@ func (w *walk) claim(project pkgref.Ref, version string) bool {
 }
 
 // setAside notes that a release's metadata may not be read, as things stand.
-func (w *walk) setAside(project pkgref.Ref, version string) {
+func (w *guestWalk) setAside(project pkgref.Ref, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.read[project][version] = false
 }
 
-// retry has it asked again whether metadata of a project may be read that might not be:
+// retryProject has it asked again whether metadata of a project may be read that might not be:
 // more leads to the project now.
-func (w *walk) retry(project pkgref.Ref) {
+func (w *guestWalk) retryProject(project pkgref.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.read[project], func(_ string, read bool) bool { return !read })
 }
 
-// known tells whether a release's metadata was read, or may not be.
-func (w *walk) known(project pkgref.Ref, version string) bool {
+// isKnown tells whether a release's metadata was read, or may not be.
+func (w *guestWalk) isKnown(project pkgref.Ref, version string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, known := w.read[project][version]
 	return known
 }
 
-// forget has a release's metadata read again when there is another reason to.
-func (w *walk) forget(project pkgref.Ref, version string) {
+// forgetRelease has a release's metadata read again when there is another reason to.
+func (w *guestWalk) forgetRelease(project pkgref.Ref, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.read[project], version)
 }
 
-func newWalk() *walk {
-	return &walk{asking: make(chan struct{}), failed: map[pkgref.Ref]time.Time{}, read: map[pkgref.Ref]map[string]bool{}}
+func newWalk() *guestWalk {
+	return &guestWalk{asking: make(chan struct{}), failed: map[pkgref.Ref]time.Time{}, read: map[pkgref.Ref]map[string]bool{}}
 }

@@ -24,8 +24,8 @@ const (
 
 // readProject reads what a project's releases require: of its page, or of the metadata
 // of some of them. The door judges what is read, as it does for clients.
-func (wr *walker) readProject(ctx context.Context, w *walk, sandbox string, item door.ToRead, to destination) error {
-	sources, err := wr.sources.of(ctx, wr.door, door.OwnerAsk{Sandbox: sandbox, Package: item.Project, Walk: true})
+func (wr *walker) readProject(ctx context.Context, w *guestWalk, sandbox string, item door.ToRead, to destination) error {
+	sources, err := wr.sources.sourcesOf(ctx, wr.door, door.OwnerAsk{Sandbox: sandbox, Package: item.Project, Walk: true})
 	if err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func (wr *walker) readProject(ctx context.Context, w *walk, sandbox string, item
 	return nil
 }
 
-func (wr *walker) readProjectAt(ctx context.Context, w *walk, at subject, item door.ToRead, to destination) error {
+func (wr *walker) readProjectAt(ctx context.Context, w *guestWalk, at subject, item door.ToRead, to destination) error {
 	if item.Anew {
-		w.retry(item.Project)
+		w.retryProject(item.Project)
 	}
 	if requirer, ok := at.source.Protocol.(ecosystem.Requirer); ok && item.Round == 0 && len(item.Versions) > 0 {
 		return wr.readEach(w, item.Project, item.Versions, func(version string) (bool, error) { return wr.readRequires(ctx, at, requirer, version) })
@@ -73,14 +73,14 @@ func (wr *walker) readProjectAt(ctx context.Context, w *walk, at subject, item d
 
 // readEach reads the metadata of some releases, each once; read tells whether it may be
 // had at all. An error is of one that could not be had now.
-func (wr *walker) readEach(w *walk, project pkgref.Ref, versions []string, read func(string) (bool, error)) error {
+func (wr *walker) readEach(w *guestWalk, project pkgref.Ref, versions []string, read func(string) (bool, error)) error {
 	failed := make([]error, len(versions))
 	places := make([]int, len(versions))
 	for i := range places {
 		places[i] = i
 	}
 	together(places, func(i int) {
-		if !w.claim(project, versions[i]) {
+		if !w.claimRelease(project, versions[i]) {
 			return
 		}
 		var allowed bool
@@ -89,7 +89,7 @@ func (wr *walker) readEach(w *walk, project pkgref.Ref, versions []string, read 
 			w.setAside(project, versions[i])
 		}
 		if errors.Is(failed[i], fault.ErrUnavailable) {
-			w.forget(project, versions[i])
+			w.forgetRelease(project, versions[i])
 			return
 		}
 		if failed[i] != nil {
@@ -109,7 +109,7 @@ func (wr *walker) readSidecar(ctx context.Context, at subject, j pages.Judged, v
 	}
 	l := at.reading(*f, version)
 	l.file.Published = j.Published(f)
-	if allowed, err := wr.mayRead(ctx, l.ask()); err != nil || !allowed {
+	if allowed, err := wr.mayRead(ctx, l.fileAsk()); err != nil || !allowed {
 		return false, err
 	}
 	_, d, err := wr.inspections.metadata(ctx, at.source, at.route.Project, *f)
@@ -149,10 +149,10 @@ func (wr *walker) readRequires(ctx context.Context, at subject, requirer ecosyst
 	}
 	at.route = route
 	l := at.reading(ecosystem.File{Name: route.File, Version: version, Kind: policy.KindMetadata}, version)
-	if allowed, err := wr.mayRead(ctx, l.ask()); err != nil || !allowed {
+	if allowed, err := wr.mayRead(ctx, l.fileAsk()); err != nil || !allowed {
 		return false, err
 	}
-	found, err := wr.attachments.get(ctx, at.source, attacher, route)
+	found, err := wr.attachments.getAttachment(ctx, at.source, attacher, route)
 	if err != nil {
 		return true, err
 	}
@@ -161,7 +161,7 @@ func (wr *walker) readRequires(ctx context.Context, at subject, requirer ecosyst
 	if found.Witnessed {
 		v.release = wr.locator.described(ctx, l, found.Version)
 	}
-	if allowed, err := wr.mayRead(ctx, v.ask()); err != nil || !allowed {
+	if allowed, err := wr.mayRead(ctx, v.fileAsk()); err != nil || !allowed {
 		return false, err
 	}
 	return true, wr.door.Edges(ctx, at.sandbox, l.ref, found.requirements().Requirements)
@@ -169,7 +169,7 @@ func (wr *walker) readRequires(ctx context.Context, at subject, requirer ecosyst
 
 // reading locates what is read on the way to another package.
 func (s subject) reading(f ecosystem.File, version string) located {
-	return located{subject: s, file: f, ref: s.ref(version), url: f.URL}
+	return located{subject: s, file: f, ref: s.refOf(version), url: f.URL}
 }
 
 func (wr *walker) mayRead(ctx context.Context, ask door.FileAsk) (bool, error) {
@@ -180,11 +180,11 @@ func (wr *walker) mayRead(ctx context.Context, ask door.FileAsk) (bool, error) {
 // releasesToRead chooses releases whose requirements are not known: those that are
 // wanted, the newest, and those nearest in time to what is looked for, since what is
 // pinned together was published together. Where no time is known, some of all ages.
-func releasesToRead(w *walk, at subject, j pages.Judged, item door.ToRead, to destination) []string {
+func releasesToRead(w *guestWalk, at subject, j pages.Judged, item door.ToRead, to destination) []string {
 	all := readableReleases(at.source.Ecosystem(), j)
 	var chosen []string
 	take := func(version string) {
-		if !slices.Contains(chosen, version) && !w.known(item.Project, version) {
+		if !slices.Contains(chosen, version) && !w.isKnown(item.Project, version) {
 			chosen = append(chosen, version)
 		}
 	}

@@ -20,15 +20,15 @@ func (m *Malformed) Error() string { return m.What }
 
 func malformed(format string, args ...any) error { return &Malformed{fmt.Sprintf(format, args...)} }
 
-// lines reads pkt-lines, and keeps what it has read.
-type lines struct {
+// pktLines reads pkt-lines, and keeps what it has read.
+type pktLines struct {
 	from io.Reader
 	most int // bytes that are read at most
 	said []byte
 }
 
-// take reads so many bytes.
-func (l *lines) take(n int) ([]byte, error) {
+// takeBytes reads so many bytes.
+func (l *pktLines) takeBytes(n int) ([]byte, error) {
 	if len(l.said)+n > l.most {
 		return nil, malformed("the push has more refs and options than a person is asked about (%d bytes)", l.most)
 	}
@@ -42,9 +42,9 @@ func (l *lines) take(n int) ([]byte, error) {
 	return l.said[start:], nil
 }
 
-// next reads a line; end tells that it is a flush, which has none.
-func (l *lines) next() (line []byte, end bool, err error) {
-	head, err := l.take(4)
+// nextLine reads a line; end tells that it is a flush, which has none.
+func (l *pktLines) nextLine() (line []byte, end bool, err error) {
+	head, err := l.takeBytes(4)
 	if err != nil {
 		return nil, false, err
 	}
@@ -57,7 +57,7 @@ func (l *lines) next() (line []byte, end bool, err error) {
 	case length <= 4 || length > maxLine:
 		return nil, false, malformed("a line of the push has the length %d", length)
 	}
-	line, err = l.take(int(length) - 4)
+	line, err = l.takeBytes(int(length) - 4)
 	return line, false, err
 }
 

@@ -67,7 +67,7 @@ type Pushed struct {
 // ReadPush reads the body of a push up to where its objects begin. An error is a Malformed
 // or the reader's; Pushed has what was read until then.
 func ReadPush(from io.Reader) (*Pushed, error) {
-	l := &lines{from: from, most: maxHead}
+	l := &pktLines{from: from, most: maxHead}
 	p := &Pushed{}
 	err := p.read(l)
 	p.Said = l.said
@@ -77,7 +77,7 @@ func ReadPush(from io.Reader) (*Pushed, error) {
 	return p, err
 }
 
-func (p *Pushed) read(l *lines) error {
+func (p *Pushed) read(l *pktLines) error {
 	if err := p.readCommands(l); err != nil {
 		return err
 	}
@@ -89,9 +89,9 @@ func (p *Pushed) read(l *lines) error {
 	return p.readPack(l)
 }
 
-func (p *Pushed) readCommands(l *lines) error {
+func (p *Pushed) readCommands(l *pktLines) error {
 	for {
-		line, end, err := l.next()
+		line, end, err := l.nextLine()
 		if err != nil || end {
 			return err
 		}
@@ -112,21 +112,21 @@ func (p *Pushed) readCommands(l *lines) error {
 		case "push-cert":
 			return malformed("the push is signed, and nobody can be shown what a signed push changes; push without --signed")
 		}
-		if err := p.add(text); err != nil {
+		if err := p.addCommand(text); err != nil {
 			return err
 		}
 	}
 }
 
-// add takes a command in.
-func (p *Pushed) add(text string) error {
+// addCommand takes a command in.
+func (p *Pushed) addCommand(text string) error {
 	parts := strings.SplitN(text, " ", 3)
 	if len(parts) != 3 || !isObject(parts[0]) || !isObject(parts[1]) || len(parts[0]) != len(parts[1]) {
 		return malformed("the push has a command that is none")
 	}
 	c := Command{Old: parts[0], New: parts[1], Ref: parts[2]}
 	switch {
-	case !isRef(c.Ref):
+	case !isRefName(c.Ref):
 		return malformed("the push has a name of a ref that is too long or that no ref has")
 	case slices.ContainsFunc(p.Commands, func(o Command) bool { return o.Ref == c.Ref }):
 		return malformed("the push has a ref twice")
@@ -139,9 +139,9 @@ func (p *Pushed) add(text string) error {
 	return nil
 }
 
-func (p *Pushed) readOptions(l *lines) error {
+func (p *Pushed) readOptions(l *pktLines) error {
 	for {
-		line, end, err := l.next()
+		line, end, err := l.nextLine()
 		if err != nil || end {
 			return err
 		}
@@ -154,9 +154,9 @@ func (p *Pushed) readOptions(l *lines) error {
 }
 
 // readPack reads the head of the pack, if one has to follow.
-func (p *Pushed) readPack(l *lines) error {
+func (p *Pushed) readPack(l *pktLines) error {
 	brings := slices.ContainsFunc(p.Commands, func(c Command) bool { return !c.Deletes() })
-	head, err := l.take(1)
+	head, err := l.takeBytes(1)
 	if errors.Is(err, io.EOF) && !brings {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (p *Pushed) readPack(l *lines) error {
 		return malformed("the push brings objects, and changes no ref")
 	}
 	start := len(l.said) - len(head)
-	if _, err := l.take(11); err != nil {
+	if _, err := l.takeBytes(11); err != nil {
 		return err
 	}
 	head = l.said[start:]
@@ -183,8 +183,8 @@ func isObject(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// isRef tells whether a ref can have a name, as git itself has it.
-func isRef(s string) bool {
+// isRefName tells whether a ref can have a name, as git itself has it.
+func isRefName(s string) bool {
 	if len(s) > maxRef || !strings.HasPrefix(s, "refs/") || !isShown(s) || strings.ContainsAny(s, " ~^:?*[\\") ||
 		strings.Contains(s, "..") || strings.Contains(s, "@{") || strings.HasSuffix(s, ".") {
 		return false

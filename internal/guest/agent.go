@@ -70,7 +70,7 @@ func New(config Config) *Agent {
 		config.Proxy = ProxyAddress
 	}
 	a := &Agent{config: config, log: config.Log, reaper: newReaper(), clock: newClock(), paid: newClock()}
-	host := line{config.Session, a.clock}
+	host := guestLine{config.Session, a.clock}
 	a.commands = newCommands()
 	forwarder := &forwarder{session: host, log: config.Log}
 	a.names = newNames(forwarder, config.Log)
@@ -93,26 +93,26 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := a.resolver.listen(ctx, a.config.DNS); err != nil {
 		return fmt.Errorf("the resolver can't listen on %s: %w", a.config.DNS, err)
 	}
-	defer a.resolver.close()
+	defer a.resolver.closeResolver()
 	if err := a.why.listen(ctx, a.config.Root+a.config.Socket); err != nil {
 		return fmt.Errorf("the socket for questions can't be made: %w", err)
 	}
-	defer a.why.close()
-	defer a.names.close()
-	defer a.proxy.close()
-	background.Go(func() { a.reaper.run(ctx) })
-	background.Go(func() { a.resolver.serve() })
-	background.Go(func() { a.why.serve(ctx) })
+	defer a.why.closeServer()
+	defer a.names.closeListeners()
+	defer a.proxy.closeProxy()
+	background.Go(func() { a.reaper.collectChildren(ctx) })
+	background.Go(func() { a.resolver.serveDNS() })
+	background.Go(func() { a.why.serveClients(ctx) })
 	background.Go(func() {
 		<-ctx.Done()
 		_ = a.config.Session.Close()
 	})
-	a.serve(ctx)
+	a.serveStreams(ctx)
 	return nil
 }
 
-// serve answers streams until the session ends, and waits for their handlers.
-func (a *Agent) serve(ctx context.Context) {
+// serveStreams answers streams until the session ends, and waits for their handlers.
+func (a *Agent) serveStreams(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var streams sync.WaitGroup
 	defer streams.Wait()
@@ -129,64 +129,64 @@ func (a *Agent) serve(ctx context.Context) {
 				a.renewed()
 			}
 			over = stream.Over()
-			within = until(ctx, over)
+			within = untilClosed(ctx, over)
 		}
 		life := within
 		streams.Go(func() {
 			defer func() { _ = stream.Close() }()
-			if err := a.answer(ctx, life, stream); err != nil {
+			if err := a.answerCall(ctx, life, stream); err != nil {
 				a.log.Debug("a stream of the host ended early", "error", err)
 			}
 		})
 	}
 }
 
-// answer reads a stream's call and does it. What goes on when the session is
+// answerCall reads a stream's call and does it. What goes on when the session is
 // started anew is bound to ctx, all else to life.
-func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
-	call, err := a.asked(life, stream)
+func (a *Agent) answerCall(ctx, life context.Context, stream *channel.Conn) error {
+	call, err := a.readCall(life, stream)
 	if err != nil {
 		return err
 	}
 	switch call.Kind {
 	case channel.CallPing:
-		return reply(stream, nil)
+		return replyCall(stream, nil)
 	case channel.CallConfigure:
-		return reply(stream, a.configure(ctx, call.Configure))
+		return replyCall(stream, a.configure(ctx, call.Configure))
 	case channel.CallExec:
-		return a.exec(ctx, stream, call.Exec)
+		return a.answerExec(ctx, stream, call.Exec)
 	case channel.CallAdopt:
-		return a.adopt(ctx, stream, call.Adopt)
+		return a.adoptStream(ctx, stream, call.Adopt)
 	case channel.CallContents:
 		return a.contents(ctx, stream, call.Contents)
 	case channel.CallInventory:
 		return a.inventory(life, stream, call.Inventory)
 	case channel.CallTrust:
-		return reply(stream, a.trust(call.Trust))
+		return replyCall(stream, a.trustCA(call.Trust))
 	case channel.CallHold:
-		return reply(stream, a.hold(call.Hold))
+		return replyCall(stream, a.holdClock(call.Hold))
 	case channel.CallResume:
-		return reply(stream, a.resume(call.Resume))
+		return replyCall(stream, a.resume(call.Resume))
 	case channel.CallFile:
-		return a.file(life, stream, call.File)
+		return a.answerFile(life, stream, call.File)
 	case channel.CallDial:
-		return a.dial(life, stream, call.Port)
+		return a.answerDial(life, stream, call.Port)
 	case channel.CallHangUp:
 		return a.hangUp(life, stream, call.Dial)
 	case channel.CallUsage, channel.CallSync:
-		return a.disks(stream, call.Kind)
+		return a.answerDisks(stream, call.Kind)
 	case channel.CallControl:
 		return a.control(life, stream, call.Control)
 	default:
-		return reply(stream, errors.New(channel.UnknownCall(call.Kind)))
+		return replyCall(stream, errors.New(channel.UnknownCall(call.Kind)))
 	}
 }
 
-// asked reads a stream's call, for which there is a deadline.
-func (a *Agent) asked(life context.Context, stream *channel.Conn) (channel.Call, error) {
-	first, cancel := a.clock.within(life, openDeadline)
+// readCall reads a stream's call, for which there is a deadline.
+func (a *Agent) readCall(life context.Context, stream *channel.Conn) (channel.Call, error) {
+	first, cancel := a.clock.withTimeout(life, openDeadline)
 	defer cancel()
-	lift := limit(first, stream.Raw())
+	lift := limitIO(first, stream.Raw())
 	var call channel.Call
 	err := stream.ReadJSON(channel.FrameOpen, &call)
 	inTime := lift()
@@ -199,8 +199,8 @@ func (a *Agent) asked(life context.Context, stream *channel.Conn) (channel.Call,
 	return call, nil
 }
 
-// reply answers a call with OK or with an error's sentence.
-func reply(stream *channel.Conn, err error) error {
+// replyCall answers a call with OK or with an error's sentence.
+func replyCall(stream *channel.Conn, err error) error {
 	answer := channel.Reply{OK: err == nil}
 	if err != nil {
 		answer.Error = err.Error()
@@ -208,8 +208,8 @@ func reply(stream *channel.Conn, err error) error {
 	return stream.WriteJSON(channel.FrameReply, answer)
 }
 
-// current returns the identity, or an error before the first Configure.
-func (a *Agent) current() (*identity, error) {
+// currentIdentity returns the identity, or an error before the first Configure.
+func (a *Agent) currentIdentity() (*identity, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.identity == nil {
@@ -221,21 +221,21 @@ func (a *Agent) current() (*identity, error) {
 // isRoot tells whether this process may change users at all.
 func isRoot() bool { return os.Geteuid() == 0 }
 
-// disks answers calls about the sandbox's disks: how full they are, or that what was written
+// answerDisks answers calls about the sandbox's disks: how full they are, or that what was written
 // to files is on them.
-func (a *Agent) disks(stream *channel.Conn, kind channel.CallKind) error {
+func (a *Agent) answerDisks(stream *channel.Conn, kind channel.CallKind) error {
 	if kind == channel.CallUsage {
-		return a.usage(stream)
+		return a.answerUsage(stream)
 	}
 	unix.Sync()
-	return reply(stream, nil)
+	return replyCall(stream, nil)
 }
 
-// usage tells how full the root file system is.
-func (a *Agent) usage(stream *channel.Conn) error {
+// answerUsage tells how full the root file system is.
+func (a *Agent) answerUsage(stream *channel.Conn) error {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(a.config.Root+"/", &stat); err != nil {
-		return reply(stream, fmt.Errorf("the file system can't be asked how full it is: %w", err))
+		return replyCall(stream, fmt.Errorf("the file system can't be asked how full it is: %w", err))
 	}
 	block := uint64(max(stat.Frsize, 1))
 	body, err := json.Marshal(channel.DiskUsage{Total: int64(stat.Blocks * block), Free: int64(stat.Bfree * block)})

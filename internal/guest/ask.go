@@ -52,12 +52,12 @@ func askWhy(ctx context.Context, args []string, socket string, stdout, stderr io
 		_, _ = fmt.Fprintf(stderr, "cofferdam: why takes the id of one request and --json, not %.60q\n\n%s", args, help)
 		return 2
 	}
-	return ask(ctx, question+"\n", socket, stdout, stderr)
+	return askAgent(ctx, question+"\n", socket, stdout, stderr)
 }
 
-// ask says a question to the agent and passes its answer on: to stderr, and with its
+// askAgent says a question to the agent and passes its answer on: to stderr, and with its
 // exit code, if it is none.
-func ask(ctx context.Context, question, socket string, stdout, stderr io.Writer) int {
+func askAgent(ctx context.Context, question, socket string, stdout, stderr io.Writer) int {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", socket)
 	if err != nil {

@@ -32,16 +32,16 @@ type clock struct {
 
 func newClock() *clock { return &clock{now: time.Now, looked: time.Now()} }
 
-// read returns the time counted so far.
-func (c *clock) read() time.Duration {
+// readTime returns the time counted so far.
+func (c *clock) readTime() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.look()
+	c.countPassed()
 	return c.counted
 }
 
-// look counts what has passed since the last look. Needs mu.
-func (c *clock) look() {
+// countPassed counts what has passed since the last look. Needs mu.
+func (c *clock) countPassed() {
 	now := c.now()
 	if passed := now.Sub(c.looked); passed > 0 && !c.stopped {
 		c.counted += min(passed, clockMost)
@@ -49,19 +49,19 @@ func (c *clock) look() {
 	c.looked = now
 }
 
-// stop stops the clock, or lets it go on.
-func (c *clock) stop(stopped bool) {
+// stopClock stops the clock, or lets it go on.
+func (c *clock) stopClock(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.look()
+	c.countPassed()
 	c.stopped = stopped
 }
 
-// wait returns nil when d has been counted, or ctx's error when that ends first.
-func (c *clock) wait(ctx context.Context, d time.Duration) error {
-	until := c.read() + d
+// waitCounted returns nil when d has been counted, or ctx's error when that ends first.
+func (c *clock) waitCounted(ctx context.Context, d time.Duration) error {
+	until := c.readTime() + d
 	for {
-		left := until - c.read()
+		left := until - c.readTime()
 		if left <= 0 {
 			return nil
 		}
@@ -75,11 +75,11 @@ func (c *clock) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// within is context.WithTimeout by this clock.
-func (c *clock) within(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout is context.WithTimeout by this clock.
+func (c *clock) withTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {
-		if c.wait(ctx, d) == nil {
+		if c.waitCounted(ctx, d) == nil {
 			cancel(context.DeadlineExceeded)
 		}
 	}()
@@ -89,10 +89,10 @@ func (c *clock) within(parent context.Context, d time.Duration) (context.Context
 // expiring is what has deadlines: a connection, a stream.
 type expiring interface{ SetDeadline(t time.Time) error }
 
-// limit makes all reads and writes of conn fail once ctx has ended. The
+// limitIO makes all reads and writes of conn fail once ctx has ended. The
 // function that it returns takes the limit off, and tells whether it was in
 // time; after it nothing touches conn's deadlines any more.
-func limit(ctx context.Context, conn expiring) (lift func() bool) {
+func limitIO(ctx context.Context, conn expiring) (lift func() bool) {
 	expired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(expired)

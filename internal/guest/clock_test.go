@@ -34,7 +34,7 @@ func leaps(c *clock) (leap func(time.Duration)) {
 func waited(c *clock, d time.Duration, do func()) time.Duration {
 	began := time.Now()
 	done := make(chan error)
-	go func() { done <- c.wait(context.Background(), d) }()
+	go func() { done <- c.waitCounted(context.Background(), d) }()
 	synctest.Wait()
 	do()
 	<-done
@@ -56,11 +56,11 @@ func TestClock(t *testing.T) {
 			t.Errorf("over a leap of days: %v", got)
 		}
 		if got := waited(c, time.Second, func() {
-			c.stop(true)
-			c.stop(true) // a state, not a count
+			c.stopClock(true)
+			c.stopClock(true) // a state, not a count
 			time.Sleep(time.Hour)
 			leap(time.Hour)
-			c.stop(false)
+			c.stopClock(false)
 		}); got < time.Hour+time.Second || got > time.Hour+2*time.Second {
 			t.Errorf("over an hour of standing still: %v", got)
 		}
@@ -76,16 +76,16 @@ func TestClockEndsWithItsContext(t *testing.T) {
 		c := newClock()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := c.wait(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		if err := c.waitCounted(ctx, time.Hour); !errors.Is(err, context.Canceled) {
 			t.Errorf("wait: %v", err)
 		}
-		within, cancelWithin := c.within(t.Context(), time.Minute)
+		within, cancelWithin := c.withTimeout(t.Context(), time.Minute)
 		<-within.Done()
 		if cause := context.Cause(within); !errors.Is(cause, context.DeadlineExceeded) {
 			t.Errorf("the cause is %v", cause)
 		}
 		cancelWithin()
-		within, cancelWithin = c.within(t.Context(), time.Minute)
+		within, cancelWithin = c.withTimeout(t.Context(), time.Minute)
 		cancelWithin()
 		if cause := context.Cause(within); !errors.Is(cause, context.Canceled) {
 			t.Errorf("the cause is %v", cause)
@@ -98,13 +98,13 @@ func TestLimit(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	lift := limit(ctx, a)
+	lift := limitIO(ctx, a)
 	for range 2 {
 		if !lift() {
 			t.Error("a limit was late that never came")
 		}
 	}
-	lift = limit(ctx, a)
+	lift = limitIO(ctx, a)
 	cancel()
 	if _, err := a.Read(make([]byte, 1)); !channel.IsTimeout(err) {
 		t.Errorf("read past the limit: %v", err)
@@ -147,11 +147,11 @@ func TestALeapEndsNothing(t *testing.T) {
 	cmd := a.start(channel.Exec{ID: "c", Argv: []string{"sh", "-c", "echo up; read line; echo got $line"}, Stdin: true, Timeout: 60_000})
 	cmd.until("up")
 	text := make(chan string)
-	go func() { text <- a.agent.why.text(t.Context(), questionWhy) }()
+	go func() { text <- a.agent.why.textFor(t.Context(), questionWhy) }()
 	<-asked
 	for i, c := range clocks {
 		leap[i](72 * time.Hour)
-		_ = c.read() // it has seen the leap
+		_ = c.readTime() // it has seen the leap
 	}
 	close(answer)
 	if got := <-text; got != "an answer to why" {

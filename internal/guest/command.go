@@ -16,8 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
-// command is one exec of the host.
-type command struct {
+// execCommand is one exec of the host.
+type execCommand struct {
 	agent  *Agent
 	exec   *channel.Exec
 	number uint64 // told by no other command of this agent; set when its id is reserved
@@ -38,39 +38,39 @@ type command struct {
 	stuck    atomic.Int64 // processes that SIGKILL did not end
 }
 
-// exec answers a call for a command: a reply, then the command's frames. The
+// answerExec answers a call for a command: a reply, then the command's frames. The
 // command goes on when the session is started anew.
-func (a *Agent) exec(ctx context.Context, stream *channel.Conn, exec *channel.Exec) error {
+func (a *Agent) answerExec(ctx context.Context, stream *channel.Conn, exec *channel.Exec) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd, err := a.prepare(ctx, stream, exec)
+	cmd, err := a.prepareCommand(ctx, stream, exec)
 	if err != nil {
-		return reply(stream, err)
+		return replyCall(stream, err)
 	}
 	defer close(cmd.over)
-	if err := reply(stream, nil); err != nil {
-		a.commands.release(exec.ID)
+	if err := replyCall(stream, nil); err != nil {
+		a.commands.releaseID(exec.ID)
 		return err
 	}
-	exit := cmd.do(ctx, stream)
-	return cmd.tell(exit)
+	exit := cmd.runToEnd(ctx, stream)
+	return cmd.tellExit(exit)
 }
 
-// do runs the command to its end.
-func (c *command) do(ctx context.Context, stream *channel.Conn) channel.Exit {
-	if failed := c.start(); failed != nil {
+// runToEnd runs the command to its end.
+func (c *execCommand) runToEnd(ctx context.Context, stream *channel.Conn) channel.Exit {
+	if failed := c.startProgram(); failed != nil {
 		return channel.Exit{Code: failed.code, Signal: failed.signal, Error: failed.sentence}
 	}
 	close(c.runs)
-	return c.run(ctx, stream)
+	return c.carryFrames(ctx, stream)
 }
 
-// tell gives the host the exit, on whatever stream the command has or gets.
-func (c *command) tell(exit channel.Exit) error {
+// tellExit gives the host the exit, on whatever stream the command has or gets.
+func (c *execCommand) tellExit(exit channel.Exit) error {
 	running := c.agent.commands
 	for {
-		stream, err := c.out.await()
-		running.release(c.exec.ID) // before the host learns of the end and may use the id again
+		stream, err := c.out.awaitStream()
+		running.releaseID(c.exec.ID) // before the host learns of the end and may use the id again
 		if err != nil {
 			return err
 		}
@@ -78,26 +78,26 @@ func (c *command) tell(exit channel.Exit) error {
 		if !errors.Is(err, channel.ErrReset) {
 			return err
 		}
-		c.out.lose(stream)
+		c.out.loseStream(stream)
 		if err := running.reserve(c.exec.ID, c); err != nil {
 			return err
 		}
 	}
 }
 
-// prepare checks what does not depend on the sandbox's files.
-func (a *Agent) prepare(ctx context.Context, stream *channel.Conn, exec *channel.Exec) (*command, error) {
+// prepareCommand checks what does not depend on the sandbox's files.
+func (a *Agent) prepareCommand(ctx context.Context, stream *channel.Conn, exec *channel.Exec) (*execCommand, error) {
 	if exec == nil || exec.ID == "" || len(exec.Argv) == 0 {
 		return nil, errors.New("an exec call needs an id and an argv")
 	}
 	if strings.ContainsRune(exec.ID, 0) {
 		return nil, errors.New("a command's id must not have a zero byte")
 	}
-	identity, err := a.current()
+	identity, err := a.currentIdentity()
 	if err != nil {
 		return nil, err
 	}
-	user, err := identity.resolve(exec.User)
+	user, err := identity.resolveUser(exec.User)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (a *Agent) prepare(ctx context.Context, stream *channel.Conn, exec *channel
 	if err != nil {
 		return nil, err
 	}
-	cmd := &command{
+	cmd := &execCommand{
 		agent: a, exec: exec, out: newOutlet(ctx, stream, a.clock), user: user, env: env, dir: exec.Dir,
 		runs: make(chan struct{}), ended: make(chan struct{}), over: make(chan struct{}),
 	}
@@ -118,9 +118,9 @@ func (a *Agent) prepare(ctx context.Context, stream *channel.Conn, exec *channel
 	return cmd, nil
 }
 
-// start runs the program with its own session, as its user, without
+// startProgram runs the program with its own session, as its user, without
 // capabilities and with nothing but its three descriptors.
-func (c *command) start() *startError {
+func (c *execCommand) startProgram() *startError {
 	dir, failed := workingDirectory(c.user, c.dir)
 	if failed != nil {
 		return failed
@@ -136,28 +136,28 @@ func (c *command) start() *startError {
 		uid: c.user.UID, gid: c.user.GID, groups: isRoot(), // only tests run the agent as somebody else
 		processes: uint64(c.agent.each.Load()), number: c.number,
 	}
-	failed = launch(c.exec.Argv[0], c.path(), c.dir, func(file string) error {
+	failed = launch(c.exec.Argv[0], c.lookPath(), c.dir, func(file string) error {
 		p.file = file
-		return c.fork(p)
+		return c.forkProgram(p)
 	})
 	if failed != nil {
-		stdio.close()
+		stdio.closePipes()
 		return failed
 	}
 	c.stdio = stdio
 	return nil
 }
 
-// fork starts a program and makes its process known before it can be collected, or taken for
+// forkProgram starts a program and makes its process known before it can be collected, or taken for
 // an orphan.
-func (c *command) fork(p program) error {
+func (c *execCommand) forkProgram(p program) error {
 	var told *os.File
 	var root process.ID
-	done, err := c.agent.reaper.start(func() (process.ID, error) {
+	done, err := c.agent.reaper.startChild(func() (process.ID, error) {
 		if c.doomed {
 			return process.ID{}, errKilled
 		}
-		pid, reading, err := p.begin()
+		pid, reading, err := p.beginChild()
 		if err != nil {
 			return process.ID{}, err
 		}
@@ -180,15 +180,15 @@ func (c *command) fork(p program) error {
 		return nil
 	}
 	defer told.Close()
-	if err := c.agent.reaper.await(root, told, c.agent.clock, startBound); err != nil {
+	if err := c.agent.reaper.awaitChild(root, told, c.agent.clock, startBound); err != nil {
 		c.agent.commands.started(c, process.ID{})
 		return err
 	}
 	return nil
 }
 
-// path is the PATH of the command's own environment.
-func (c *command) path() string {
+// lookPath is the PATH of the command's own environment.
+func (c *execCommand) lookPath() string {
 	for _, variable := range c.env {
 		if path, ok := strings.CutPrefix(variable, "PATH="); ok {
 			return path
@@ -197,53 +197,53 @@ func (c *command) path() string {
 	return ""
 }
 
-// run carries the command's frames until it has ended. stream is the one that it
+// carryFrames carries the command's frames until it has ended. stream is the one that it
 // began with.
-func (c *command) run(ctx context.Context, stream *channel.Conn) channel.Exit {
+func (c *execCommand) carryFrames(ctx context.Context, stream *channel.Conn) channel.Exit {
 	timing, stopTimer := context.WithCancel(ctx)
 	defer stopTimer()
 	if err := c.out.announce(channel.Started{PID: c.root.Pid}); err != nil {
-		c.kill()
+		c.killTree()
 	}
 	var helpers, pumps sync.WaitGroup
 	for _, out := range c.stdio.outputs {
 		pumps.Go(func() {
-			if err := pump(out.file, c.out, out.kind); err != nil {
-				c.kill() // nobody can get the output any more
+			if err := pumpOutput(out.file, c.out, out.kind); err != nil {
+				c.killTree() // nobody can get the output any more
 			}
 		})
 	}
-	helpers.Go(c.stdio.input.run)
+	helpers.Go(c.stdio.input.writeInput)
 	helpers.Go(func() { c.control(stream) })
 	helpers.Go(func() { c.limitTime(timing) })
 
-	status := c.wait(ctx)
+	status := c.waitFirst(ctx)
 	close(c.ended)
 	stopTimer() // only a kill that has begun goes on
 	for _, out := range c.stdio.outputs {
 		curtail(out.file)
 	}
 	pumps.Wait()
-	c.stdio.input.stop()
-	c.stdio.close()
+	c.stdio.input.stopInput()
+	c.stdio.closePipes()
 	_ = stream.Raw().SetReadDeadline(time.Now()) // ends control
 	helpers.Wait()
-	return c.exit(status)
+	return c.exitOf(status)
 }
 
-// wait returns the status of the first process. When the agent ends it kills.
-func (c *command) wait(ctx context.Context) unix.WaitStatus {
+// waitFirst returns the status of the first process. When the agent ends it kills.
+func (c *execCommand) waitFirst(ctx context.Context) unix.WaitStatus {
 	select {
 	case status := <-c.done:
 		return status
 	case <-ctx.Done():
-		c.kill()
+		c.killTree()
 		return <-c.done
 	}
 }
 
-// exit says how the command ended.
-func (c *command) exit(status unix.WaitStatus) channel.Exit {
+// exitOf says how the command ended.
+func (c *execCommand) exitOf(status unix.WaitStatus) channel.Exit {
 	exit := channel.Exit{Code: status.ExitStatus(), TimedOut: c.timedOut.Load()}
 	if status.Signaled() {
 		exit.Code = 128 + int(status.Signal())
@@ -259,27 +259,27 @@ func (c *command) exit(status unix.WaitStatus) channel.Exit {
 
 // control does what the host's frames ask, until the stream ends. A reset is no
 // end of the input.
-func (c *command) control(stream *channel.Conn) {
+func (c *execCommand) control(stream *channel.Conn) {
 	for {
 		kind, payload, err := stream.ReadFrame()
 		if errors.Is(err, channel.ErrReset) {
-			c.out.lose(stream)
+			c.out.loseStream(stream)
 			return
 		}
 		if err != nil {
-			c.stdio.input.push(nil)
+			c.stdio.input.pushData(nil)
 			return
 		}
-		if err := c.obey(kind, payload); err != nil {
+		if err := c.obeyFrame(kind, payload); err != nil {
 			c.agent.log.Warn("a frame of the host could not be obeyed", "command", c.exec.ID, "error", err)
 		}
 	}
 }
 
-func (c *command) obey(kind channel.FrameType, payload []byte) error {
+func (c *execCommand) obeyFrame(kind channel.FrameType, payload []byte) error {
 	switch kind {
 	case channel.FrameStdin:
-		c.stdio.input.push(payload)
+		c.stdio.input.pushData(payload)
 		return nil
 	case channel.FrameResize:
 		var size channel.WindowSize
@@ -292,7 +292,7 @@ func (c *command) obey(kind channel.FrameType, payload []byte) error {
 		if err := channel.DecodeJSON(kind, payload, &signal); err != nil {
 			return err
 		}
-		return c.signal(signal)
+		return c.signalCommand(signal)
 	default:
 		return fmt.Errorf("a frame of type %d does not belong to a command", kind)
 	}
@@ -300,23 +300,23 @@ func (c *command) obey(kind channel.FrameType, payload []byte) error {
 
 // limitTime ends the tree when the command's time is over: time in which the
 // sandbox ran and the host did not stop the clock.
-func (c *command) limitTime(ctx context.Context) {
+func (c *execCommand) limitTime(ctx context.Context) {
 	if c.exec.Timeout <= 0 {
 		return
 	}
-	if c.agent.paid.wait(ctx, time.Duration(c.exec.Timeout)*time.Millisecond) != nil {
+	if c.agent.paid.waitCounted(ctx, time.Duration(c.exec.Timeout)*time.Millisecond) != nil {
 		return
 	}
 	c.timedOut.Store(true)
 	if c.exec.Grace > 0 {
-		c.tree().signal(unix.SIGTERM)
-		c.tree().wait(time.Duration(c.exec.Grace) * time.Millisecond)
+		c.treeOf().signalMembers(unix.SIGTERM)
+		c.treeOf().waitGone(time.Duration(c.exec.Grace) * time.Millisecond)
 	}
-	c.kill()
+	c.killTree()
 }
 
-func (c *command) tree() *tree {
-	t := c.agent.commands.tree(c, os.Getpid(), c.agent.reaper)
+func (c *execCommand) treeOf() *processTree {
+	t := c.agent.commands.describeTree(c, os.Getpid(), c.agent.reaper)
 	t.clock, t.killing = c.agent.clock, func() { c.killed.Store(true) }
 	return t
 }

@@ -10,14 +10,14 @@ import (
 // commands knows the commands that run now, or whose exit the host has not got.
 type commands struct {
 	mu      sync.Mutex // guards what follows
-	running map[string]*command
+	running map[string]*execCommand
 	last    uint64 // the number of the one that came last; 0: there was none
 }
 
-func newCommands() *commands { return &commands{running: map[string]*command{}} }
+func newCommands() *commands { return &commands{running: map[string]*execCommand{}} }
 
 // reserve takes an id for a command that is about to start.
-func (c *commands) reserve(id string, cmd *command) error {
+func (c *commands) reserve(id string, cmd *execCommand) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.running[id]; ok {
@@ -31,22 +31,22 @@ func (c *commands) reserve(id string, cmd *command) error {
 	return nil
 }
 
-// any tells whether there has ever been a command.
-func (c *commands) any() bool {
+// hasAny tells whether there has ever been a command.
+func (c *commands) hasAny() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last > 0
 }
 
-// find returns the command with an id; nil if none has it.
-func (c *commands) find(id string) *command {
+// findCommand returns the command with an id; nil if none has it.
+func (c *commands) findCommand(id string) *execCommand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.running[id]
 }
 
-// pid is that of a command's first process; 0 until it runs.
-func (c *commands) pid(cmd *command) int {
+// pidOf is that of a command's first process; 0 until it runs.
+func (c *commands) pidOf(cmd *execCommand) int {
 	if !cmd.isRunning() {
 		return 0
 	}
@@ -54,31 +54,31 @@ func (c *commands) pid(cmd *command) int {
 }
 
 // rootOf is a command's first process; zero until it is forked.
-func (c *commands) rootOf(cmd *command) process.ID {
+func (c *commands) rootOf(cmd *execCommand) process.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return cmd.root
 }
 
-// release gives an id back.
-func (c *commands) release(id string) {
+// releaseID gives an id back.
+func (c *commands) releaseID(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.running, id)
 }
 
 // started makes known the first process of a reserved command; none, if it became nothing.
-func (c *commands) started(cmd *command, root process.ID) {
+func (c *commands) started(cmd *execCommand, root process.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cmd.root = root
 }
 
-// tree describes what belongs to cmd, given what else r has started.
-func (c *commands) tree(cmd *command, self int, r *reaper) *tree {
+// describeTree describes what belongs to cmd, given what else r has started.
+func (c *commands) describeTree(cmd *execCommand, self int, r *reaper) *processTree {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &tree{
+	return &processTree{
 		root: cmd.root, id: cmd.exec.ID, number: cmd.number, self: self, reaper: r,
 		others: func() neighbours { return c.neighbours(cmd, r) },
 	}
@@ -86,7 +86,7 @@ func (c *commands) tree(cmd *command, self int, r *reaper) *tree {
 
 // neighbours are the first processes of all commands but one, also of those that
 // ended while what they left behind runs, and whatever else r has started. Needs r.mu.
-func (c *commands) neighbours(cmd *command, r *reaper) neighbours {
+func (c *commands) neighbours(cmd *execCommand, r *reaper) neighbours {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := neighbours{}

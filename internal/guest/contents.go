@@ -24,9 +24,9 @@ const (
 // contents answers with the digests of directories.
 func (a *Agent) contents(ctx context.Context, stream *channel.Conn, ask *channel.ContentsAsk) error {
 	if ask == nil || len(ask.Paths) > channel.MaxContents {
-		return reply(stream, errors.New("there are too many directories to look into, or none"))
+		return replyCall(stream, errors.New("there are too many directories to look into, or none"))
 	}
-	ctx, cancel := a.clock.within(ctx, channel.MaxInventoryTime)
+	ctx, cancel := a.clock.withTimeout(ctx, channel.MaxInventoryTime)
 	defer cancel()
 	answer := channel.ContentsReply{Whole: make([]string, len(ask.Paths)), Own: make([]string, len(ask.Paths))}
 	for i, path := range ask.Paths {
@@ -34,7 +34,7 @@ func (a *Agent) contents(ctx context.Context, stream *channel.Conn, ask *channel
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
-		return reply(stream, err)
+		return replyCall(stream, err)
 	}
 	return stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Body: body})
 }
@@ -43,7 +43,7 @@ func (a *Agent) contents(ctx context.Context, stream *channel.Conn, ask *channel
 // node_modules. Both are "" if it can't be read whole: half of it is another package.
 func contentsOf(ctx context.Context, dir string) (whole, own string) {
 	r := &contentsReader{ctx: ctx, whole: contents.Files{}, own: contents.Files{}}
-	if r.walk(dir, "") != nil {
+	if r.walkDir(dir, "") != nil {
 		return "", ""
 	}
 	if r.links {
@@ -61,7 +61,7 @@ type contentsReader struct {
 
 var errIncomparable = errors.New("it can't be compared")
 
-func (r *contentsReader) walk(dir, name string) error {
+func (r *contentsReader) walkDir(dir, name string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -76,9 +76,9 @@ func (r *contentsReader) walk(dir, name string) error {
 		case r.ctx.Err() != nil, len(r.whole) >= contentsFiles:
 			return errIncomparable
 		case entry.IsDir():
-			err = r.walk(path, inner)
+			err = r.walkDir(path, inner)
 		case entry.Type().IsRegular():
-			err = r.file(path, inner)
+			err = r.readFile(path, inner)
 		case ofModules(inner):
 			r.links = true // to other packages: then only what is its own counts
 		default:
@@ -91,9 +91,9 @@ func (r *contentsReader) walk(dir, name string) error {
 	return nil
 }
 
-// file reads one file. It is opened without waiting, and is what it was when it was
+// readFile reads one file. It is opened without waiting, and is what it was when it was
 // listed, or is not compared.
-func (r *contentsReader) file(path, name string) error {
+func (r *contentsReader) readFile(path, name string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

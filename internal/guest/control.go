@@ -18,11 +18,11 @@ import (
 // pid may be another process's by now.
 func (a *Agent) control(ctx context.Context, stream *channel.Conn, c *channel.Control) error {
 	if c == nil || (c.Signal == nil) == (c.Resize == nil) {
-		return reply(stream, errors.New("a control call needs a signal or a size, one of both"))
+		return replyCall(stream, errors.New("a control call needs a signal or a size, one of both"))
 	}
-	cmd := a.commands.find(c.Command)
+	cmd := a.commands.findCommand(c.Command)
 	if cmd != nil && c.Signal != nil && signalNumber(*c.Signal) == unix.SIGKILL {
-		return reply(stream, cmd.signal(*c.Signal)) // whoever holds up a start would hold up its kill
+		return replyCall(stream, cmd.signalCommand(*c.Signal)) // whoever holds up a start would hold up its kill
 	}
 	if cmd == nil || !cmd.awaitStart(ctx) {
 		return stream.WriteJSON(channel.FrameReply, channel.Reply{
@@ -30,13 +30,13 @@ func (a *Agent) control(ctx context.Context, stream *channel.Conn, c *channel.Co
 		})
 	}
 	if c.Resize != nil {
-		return reply(stream, cmd.stdio.resize(*c.Resize))
+		return replyCall(stream, cmd.stdio.resize(*c.Resize))
 	}
-	return reply(stream, cmd.signal(*c.Signal))
+	return replyCall(stream, cmd.signalCommand(*c.Signal))
 }
 
 // awaitStart returns when the command's program has been started; false if it never is.
-func (c *command) awaitStart(ctx context.Context) bool {
+func (c *execCommand) awaitStart(ctx context.Context) bool {
 	if c.isRunning() {
 		return true
 	}
@@ -55,32 +55,32 @@ func signalNumber(signal channel.Signal) unix.Signal {
 	return unix.SignalNum("SIG" + strings.TrimPrefix(signal.Name, "SIG"))
 }
 
-// signal sends a signal by its name to the command's group or its whole tree. One that
+// signalCommand sends a signal by its name to the command's group or its whole tree. One that
 // kills is done when it returns, and is the only one for which the command need not have started.
-func (c *command) signal(signal channel.Signal) error {
+func (c *execCommand) signalCommand(signal channel.Signal) error {
 	number := signalNumber(signal)
 	switch {
 	case number == 0:
 		return fmt.Errorf("there is no signal %.20q", signal.Name)
-	case number == unix.SIGKILL && !c.doom():
+	case number == unix.SIGKILL && !c.markKilled():
 		return nil // it has no process, and gets none
 	case number == unix.SIGKILL && signal.Tree:
-		c.kill()
+		c.killTree()
 	case number == unix.SIGKILL:
 		c.killGroup()
 	case signal.Tree:
-		c.tree().signal(number)
+		c.treeOf().signalMembers(number)
 		return nil
 	default:
-		c.agent.reaper.signal(c.root, number)
+		c.agent.reaper.signalGroup(c.root, number)
 		return nil
 	}
 	return c.awaitKilled()
 }
 
-// doom notes that the command was killed: from then on none of its programs is started. It tells whether
+// markKilled notes that the command was killed: from then on none of its programs is started. It tells whether
 // the command has a process, which is to be killed: one whose start is held up has one, too.
-func (c *command) doom() (hasProcess bool) {
+func (c *execCommand) markKilled() (hasProcess bool) {
 	r := c.agent.reaper
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,16 +88,16 @@ func (c *command) doom() (hasProcess bool) {
 	return c.agent.commands.rootOf(c).Pid != 0
 }
 
-// kill ends the whole tree, and throws away what waits for its input.
-func (c *command) kill() {
-	if t := c.tree(); t.root.Pid != 0 {
-		c.stuck.Store(int64(t.kill()))
+// killTree ends the whole tree, and throws away what waits for its input.
+func (c *execCommand) killTree() {
+	if t := c.treeOf(); t.root.Pid != 0 {
+		c.stuck.Store(int64(t.killMembers()))
 	}
 	c.dropInput()
 }
 
 // killGroup ends the group of the command's first process.
-func (c *command) killGroup() {
+func (c *execCommand) killGroup() {
 	r, root := c.agent.reaper, c.agent.commands.rootOf(c)
 	r.mu.Lock()
 	if p, err := process.Read(root.Pid); err == nil && p.ID == root && !p.Dead {
@@ -112,14 +112,14 @@ func (c *command) killGroup() {
 }
 
 // dropInput throws away what waits for the command's input; before its start there is none.
-func (c *command) dropInput() {
+func (c *execCommand) dropInput() {
 	if c.isRunning() {
-		c.stdio.input.stop()
+		c.stdio.input.stopInput()
 	}
 }
 
 // isRunning tells whether the command's program has been started.
-func (c *command) isRunning() bool {
+func (c *execCommand) isRunning() bool {
 	select {
 	case <-c.runs:
 		return true
@@ -129,7 +129,7 @@ func (c *command) isRunning() bool {
 }
 
 // awaitKilled returns when the command's first process, which was killed, has ended.
-func (c *command) awaitKilled() error {
+func (c *execCommand) awaitKilled() error {
 	limit := time.NewTimer(sweepLimit)
 	defer limit.Stop()
 	select {

@@ -27,7 +27,7 @@ func (a *agentHere) fill(e *execution, id string) {
 			continue // until the command has ended, and its stream with it
 		}
 	})
-	in := a.agent.commands.find(id).stdio.input
+	in := a.agent.commands.findCommand(id).stdio.input
 	for full := false; !full; {
 		in.mu.Lock()
 		full = in.size >= inputLimit
@@ -104,15 +104,15 @@ func TestWhatWeKilledEndsAsKilled(t *testing.T) {
 // The first process of a command may end of what happens to its children before it is
 // killed itself; the end says that it was killed.
 func TestAnEndThatAKillOvertook(t *testing.T) {
-	c := &command{}
-	if exit := c.exit(137 << 8); exit.Signal != "" {
+	c := &execCommand{}
+	if exit := c.exitOf(137 << 8); exit.Signal != "" {
 		t.Errorf("of itself: %+v", exit)
 	}
 	c.killed.Store(true)
-	if exit := c.exit(137 << 8); exit.Signal != "KILL" || exit.Code != 137 {
+	if exit := c.exitOf(137 << 8); exit.Signal != "KILL" || exit.Code != 137 {
 		t.Errorf("killed: %+v", exit)
 	}
-	if exit := c.exit(15); exit.Signal != "TERM" || exit.Code != 143 {
+	if exit := c.exitOf(15); exit.Signal != "TERM" || exit.Code != 143 {
 		t.Errorf("by another signal first: %+v", exit)
 	}
 }

@@ -33,7 +33,7 @@ type dialed struct {
 	over   chan struct{} // closed at the end
 }
 
-func (d *dials) add(conn net.Conn) (string, *dialed) {
+func (d *dials) addDial(conn net.Conn) (string, *dialed) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open == nil {
@@ -45,7 +45,7 @@ func (d *dials) add(conn net.Conn) (string, *dialed) {
 	return id, d.open[id]
 }
 
-func (d *dials) end(id string) {
+func (d *dials) endDial(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if one, ok := d.open[id]; ok {
@@ -54,21 +54,21 @@ func (d *dials) end(id string) {
 	}
 }
 
-func (d *dials) get(id string) *dialed {
+func (d *dials) getDial(id string) *dialed {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.open[id]
 }
 
-// dial connects the host to a port of the sandbox's loopback interface. What it
+// answerDial connects the host to a port of the sandbox's loopback interface. What it
 // reaches is a program of the sandbox, never a name that leads outside: those
 // have other addresses. Nor is it what the agent itself has there, or whoever may
 // connect to a published port would use the network as if they were inside.
-func (a *Agent) dial(ctx context.Context, stream *channel.Conn, port int) error {
+func (a *Agent) answerDial(ctx context.Context, stream *channel.Conn, port int) error {
 	if port < 1 || port > 65535 {
 		return replyFile(stream, nil, invalidFile("%d is not a port", port))
 	}
-	if a.proxy.has(port) || isPortOf(a.config.DNS, port) {
+	if a.proxy.hasPort(port) || isPortOf(a.config.DNS, port) {
 		return replyFile(stream, nil, &fileError{channel.CodeNotFound, fmt.Sprintf("port %d is for programs in the sandbox alone, which reach names by it", port)})
 	}
 	conn, err := a.loopback(ctx, port)
@@ -76,13 +76,13 @@ func (a *Agent) dial(ctx context.Context, stream *channel.Conn, port int) error 
 		return replyFile(stream, nil, &fileError{channel.CodeNotFound, fmt.Sprintf("nothing in the sandbox takes connections on port %d", port)})
 	}
 	defer conn.Close()
-	id, d := a.dials.add(conn)
-	defer a.dials.end(id)
+	id, d := a.dials.addDial(conn)
+	defer a.dials.endDial(id)
 	if err := stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Text: id}); err != nil {
 		return err
 	}
 	// A program that does not close must not keep the agent from its end.
-	defer context.AfterFunc(ctx, func() { reset(conn) })()
+	defer context.AfterFunc(ctx, func() { resetConn(conn) })()
 	program := channel.NewConn(conn)
 	var answering sync.WaitGroup
 	answering.Go(func() { channel.Copy(stream, program) })
@@ -101,24 +101,24 @@ func isPortOf(address string, port int) bool {
 // hangUp ends a connection as a client that goes away does: a half-close alone
 // would let a program talk to nobody for ever.
 func (a *Agent) hangUp(ctx context.Context, stream *channel.Conn, id string) error {
-	d := a.dials.get(id)
-	if err := reply(stream, nil); err != nil || d == nil {
+	d := a.dials.getDial(id)
+	if err := replyCall(stream, nil); err != nil || d == nil {
 		return err // it may have ended by itself
 	}
-	ctx, cancel := a.clock.within(ctx, hangUpDeadline)
+	ctx, cancel := a.clock.withTimeout(ctx, hangUpDeadline)
 	defer cancel()
 	select {
 	case <-d.spoken:
 	case <-d.over:
 	case <-ctx.Done():
 	}
-	reset(d.conn)
+	resetConn(d.conn)
 	return nil
 }
 
 // loopback connects by IPv4, or else by IPv6.
 func (a *Agent) loopback(ctx context.Context, port int) (net.Conn, error) {
-	ctx, cancel := a.clock.within(ctx, portDeadline)
+	ctx, cancel := a.clock.withTimeout(ctx, portDeadline)
 	defer cancel()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

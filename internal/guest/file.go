@@ -23,30 +23,30 @@ type fileCall struct {
 	path     string // clean
 }
 
-// file does one operation. What can go wrong with a file is a Reply; an error is
+// answerFile does one operation. What can go wrong with a file is a Reply; an error is
 // of the stream.
-func (a *Agent) file(ctx context.Context, stream *channel.Conn, file *channel.File) error {
+func (a *Agent) answerFile(ctx context.Context, stream *channel.Conn, file *channel.File) error {
 	c, err := a.newFileCall(stream, file)
 	if err != nil {
 		return replyFile(stream, nil, err)
 	}
 	switch file.Op {
 	case channel.FileStat:
-		return c.answer(c.stat)
+		return c.replyInfo(c.statFile)
 	case channel.FileMkdir:
-		return c.answer(c.mkdir)
+		return c.replyInfo(c.makeDir)
 	case channel.FileMove:
-		return c.answer(c.move)
+		return c.replyInfo(c.moveFile)
 	case channel.FileRemove:
-		return c.answer(c.remove)
+		return c.replyInfo(c.removeFile)
 	case channel.FileList:
-		return c.list(ctx)
+		return c.listDir(ctx)
 	case channel.FileRead:
-		return c.read(ctx)
+		return c.sendFile(ctx)
 	case channel.FileWrite:
-		return c.write()
+		return c.writeFile()
 	case channel.FileWatch:
-		return c.watch(ctx)
+		return c.watchDir(ctx)
 	default:
 		return replyFile(stream, nil, invalidFile("the guest agent does not know the file operation %.40q", file.Op))
 	}
@@ -56,11 +56,11 @@ func (a *Agent) newFileCall(stream *channel.Conn, file *channel.File) (*fileCall
 	if file == nil {
 		return nil, errors.New("a file call needs its body")
 	}
-	identity, err := a.current()
+	identity, err := a.currentIdentity()
 	if err != nil {
 		return nil, err
 	}
-	user, err := identity.resolve(file.User)
+	user, err := identity.resolveUser(file.User)
 	if err != nil {
 		return nil, &fileError{channel.CodeInvalid, err.Error()}
 	}
@@ -72,38 +72,38 @@ func (a *Agent) newFileCall(stream *channel.Conn, file *channel.File) (*fileCall
 	return c, err
 }
 
-// at finds the place of the call's path and has do done there, both with the
+// doAt finds the place of the call's path and has do done there, both with the
 // user's rights. The place is closed afterwards.
-func (c *fileCall) at(how search, do func(*place) error) error {
-	return as(c.user, func() error {
+func (c *fileCall) doAt(how search, do func(*filePlace) error) error {
+	return actAs(c.user, func() error {
 		p, err := locate(c.agent.config.Root, c.path, how)
 		if err != nil {
 			return err
 		}
-		defer p.close()
+		defer p.closePlace()
 		return do(p)
 	})
 }
 
-// answer replies with what an operation found.
-func (c *fileCall) answer(do func() (*channel.FileInfo, error)) error {
+// replyInfo replies with what an operation found.
+func (c *fileCall) replyInfo(do func() (*channel.FileInfo, error)) error {
 	info, err := do()
 	return replyFile(c.stream, info, explainFile(c.path, err))
 }
 
-func (c *fileCall) stat() (*channel.FileInfo, error) {
+func (c *fileCall) statFile() (*channel.FileInfo, error) {
 	var info *channel.FileInfo
-	err := c.at(search{kernel: true}, func(p *place) (err error) {
-		info, err = c.info(p)
+	err := c.doAt(search{kernel: true}, func(p *filePlace) (err error) {
+		info, err = c.infoOf(p)
 		return err
 	})
 	return info, err
 }
 
-func (c *fileCall) mkdir() (*channel.FileInfo, error) {
-	var at *place
+func (c *fileCall) makeDir() (*channel.FileInfo, error) {
+	var at *filePlace
 	var info *channel.FileInfo
-	err := as(c.user, func() (err error) {
+	err := actAs(c.user, func() (err error) {
 		if at, err = locate(c.agent.config.Root, c.path, search{parents: true, give: c.Give}); err != nil {
 			return err
 		}
@@ -120,23 +120,23 @@ func (c *fileCall) mkdir() (*channel.FileInfo, error) {
 		return err
 	})
 	if at != nil {
-		defer at.close()
+		defer at.closePlace()
 	}
 	if err == nil && c.Give {
-		err = c.give(at.made)
+		err = c.giveToUser(at.made)
 	}
 	if err != nil {
 		return nil, err
 	}
-	err = as(c.user, func() (err error) {
-		info, err = c.info(at)
+	err = actAs(c.user, func() (err error) {
+		info, err = c.infoOf(at)
 		return err
 	})
 	return info, err
 }
 
 // setDirMode gives a new directory the mode that was asked for.
-func (c *fileCall) setDirMode(p *place) error {
+func (c *fileCall) setDirMode(p *filePlace) error {
 	if c.Mode == 0 {
 		return nil
 	}
@@ -226,10 +226,10 @@ func replyFile(stream *channel.Conn, info *channel.FileInfo, err error) error {
 	return stream.WriteJSON(channel.FrameReply, answer)
 }
 
-// heard returns a context that ends when the host closes its side of the stream,
+// untilHostCloses returns a context that ends when the host closes its side of the stream,
 // which means that it wants no more. The function ends the listening; nothing
 // may be read from the stream between.
-func heard(ctx context.Context, stream *channel.Conn) (context.Context, func()) {
+func untilHostCloses(ctx context.Context, stream *channel.Conn) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
 	go func() {

@@ -22,19 +22,19 @@ const (
 	maxMetadataBytes = 16 << 10 // of one file, names and values
 )
 
-// info tells of what lies at a place.
-func (c *fileCall) info(p *place) (*channel.FileInfo, error) {
-	stat, err := p.lstat()
+// infoOf tells of what lies at a place.
+func (c *fileCall) infoOf(p *filePlace) (*channel.FileInfo, error) {
+	stat, err := p.statPlace()
 	if err != nil {
 		return nil, err
 	}
-	info := c.describe(p.dir, p.name, p.path, stat)
-	c.resolve(info)
+	info := c.describeFile(p.dir, p.name, p.path, stat)
+	c.resolveLink(info)
 	return info, nil
 }
 
-// resolve tells of a symbolic link what it leads to. With the user's rights.
-func (c *fileCall) resolve(info *channel.FileInfo) {
+// resolveLink tells of a symbolic link what it leads to. With the user's rights.
+func (c *fileCall) resolveLink(info *channel.FileInfo) {
 	if info.Kind != channel.KindSymlink {
 		return
 	}
@@ -42,14 +42,14 @@ func (c *fileCall) resolve(info *channel.FileInfo) {
 	if err != nil {
 		return
 	}
-	defer end.close()
-	if stat, err := end.lstat(); err == nil {
+	defer end.closePlace()
+	if stat, err := end.statPlace(); err == nil {
 		info.Resolved, info.Leads = end.real, fileKind(stat.Mode)
 	}
 }
 
-// describe tells of the file of a name in a directory, of which stat was taken.
-func (c *fileCall) describe(dir int, name, path string, stat unix.Stat_t) *channel.FileInfo {
+// describeFile tells of the file of a name in a directory, of which stat was taken.
+func (c *fileCall) describeFile(dir int, name, path string, stat unix.Stat_t) *channel.FileInfo {
 	info := &channel.FileInfo{
 		Path: path, Kind: fileKind(stat.Mode), Size: stat.Size, Mode: stat.Mode & modeBits,
 		Owner: c.nameOf(stat.Uid, c.identity.user.UID), Group: c.nameOf(stat.Gid, c.identity.user.GID),

@@ -15,14 +15,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// list tells of a directory, and below it as far as the depth goes. A directory
+// listDir tells of a directory, and below it as far as the depth goes. A directory
 // below that the user may not read is told of, without what is in it.
-func (c *fileCall) list(ctx context.Context) error {
-	ctx, stop := heard(ctx, c.stream)
+func (c *fileCall) listDir(ctx context.Context) error {
+	ctx, stop := untilHostCloses(ctx, c.stream)
 	defer stop()
 	answered := false
-	err := c.at(search{follow: true}, func(p *place) error {
-		info, err := c.info(p)
+	err := c.doAt(search{follow: true}, func(p *filePlace) error {
+		info, err := c.infoOf(p)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func (c *fileCall) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		dir, err := l.open(p.dir, p.name)
+		dir, err := l.openDir(p.dir, p.name)
 		if err != nil {
 			return err
 		}
@@ -39,8 +39,8 @@ func (c *fileCall) list(ctx context.Context) error {
 			return err
 		}
 		answered = true
-		walked := l.walk(dir, p.path, l.depth)
-		if err := l.out.flush(); err != nil {
+		walked := l.walkDir(dir, p.path, l.depth)
+		if err := l.out.flushItems(); err != nil {
 			return err
 		}
 		return walked
@@ -75,8 +75,8 @@ func (c *fileCall) newLister(ctx context.Context) (*lister, error) {
 	}}}, nil
 }
 
-// open opens a directory, but none of the process table.
-func (l *lister) open(dir int, name string) (*os.File, error) {
+// openDir opens a directory, but none of the process table.
+func (l *lister) openDir(dir int, name string) (*os.File, error) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOTDIR) {
 		return nil, invalidFile("%.300q is not a directory", name)
@@ -91,10 +91,10 @@ func (l *lister) open(dir int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// walk tells of what is in a directory, which it closes.
-func (l *lister) walk(dir *os.File, at string, depth int) error {
+// walkDir tells of what is in a directory, which it closes.
+func (l *lister) walkDir(dir *os.File, at string, depth int) error {
 	defer dir.Close()
-	found, err := l.names(dir)
+	found, err := l.readNames(dir)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (l *lister) walk(dir *os.File, at string, depth int) error {
 	var failed error
 	err = raw.Control(func(fd uintptr) {
 		for _, name := range found {
-			if failed = l.entry(int(fd), name, path.Join(at, name), depth); failed != nil {
+			if failed = l.tellEntry(int(fd), name, path.Join(at, name), depth); failed != nil {
 				return
 			}
 		}
@@ -113,8 +113,8 @@ func (l *lister) walk(dir *os.File, at string, depth int) error {
 	return errors.Join(err, failed)
 }
 
-// names reads a directory, sorted.
-func (l *lister) names(dir *os.File) ([]string, error) {
+// readNames reads a directory, sorted.
+func (l *lister) readNames(dir *os.File) ([]string, error) {
 	var found []string
 	for {
 		more, err := dir.Readdirnames(1024)
@@ -133,8 +133,8 @@ func (l *lister) names(dir *os.File) ([]string, error) {
 	return found, nil
 }
 
-// entry tells of one name, and of what is below it.
-func (l *lister) entry(dir int, name, at string, depth int) error {
+// tellEntry tells of one name, and of what is below it.
+func (l *lister) tellEntry(dir int, name, at string, depth int) error {
 	if err := l.ctx.Err(); err != nil {
 		return &brokenStream{err}
 	}
@@ -145,23 +145,23 @@ func (l *lister) entry(dir int, name, at string, depth int) error {
 	if l.listed++; l.listed > channel.MaxListEntries {
 		return invalidFile("there are more than %d entries; list a part of them", channel.MaxListEntries)
 	}
-	info := l.describe(dir, name, at, stat)
+	info := l.describeFile(dir, name, at, stat)
 	if info.Kind == channel.KindSymlink {
 		if l.links++; l.links <= channel.MaxResolved {
-			l.resolve(info)
+			l.resolveLink(info)
 		}
 	}
-	if err := l.out.add(slimmed(info)); err != nil {
+	if err := l.out.addItem(slimmed(info)); err != nil {
 		return err
 	}
 	if depth <= 1 || stat.Mode&unix.S_IFMT != unix.S_IFDIR || len(at) > maxPath {
 		return nil
 	}
-	below, err := l.open(dir, name)
+	below, err := l.openDir(dir, name)
 	if err != nil {
 		return nil //nolint:nilerr // gone, or not the user's to read
 	}
-	return l.walk(below, at, depth-1)
+	return l.walkDir(below, at, depth-1)
 }
 
 // slimmed drops of an info what would not go into a frame.
@@ -187,13 +187,13 @@ type packer struct {
 // packed is how many bytes of items wait before they are sent.
 const packed = channel.MaxPayload / 4
 
-func (p *packer) add(item any) error {
+func (p *packer) addItem(item any) error {
 	data, err := json.Marshal(item)
 	if err != nil {
 		return err
 	}
 	if p.size+len(data) > channel.MaxPayload-1024 {
-		if err := p.flush(); err != nil {
+		if err := p.flushItems(); err != nil {
 			return err
 		}
 	}
@@ -201,10 +201,10 @@ func (p *packer) add(item any) error {
 	if p.size < packed {
 		return nil
 	}
-	return p.flush()
+	return p.flushItems()
 }
 
-func (p *packer) flush() error {
+func (p *packer) flushItems() error {
 	if len(p.items) == 0 {
 		return nil
 	}

@@ -10,29 +10,29 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// move renames, over what is there already. From one file system to another a
+// moveFile renames, over what is there already. From one file system to another a
 // regular file is copied.
-func (c *fileCall) move() (*channel.FileInfo, error) {
+func (c *fileCall) moveFile() (*channel.FileInfo, error) {
 	target, err := cleanPath(c.user, c.To)
 	if err != nil {
 		return nil, err
 	}
 	var info *channel.FileInfo
-	err = c.at(search{}, func(from *place) error {
-		if _, err := from.lstat(); err != nil {
+	err = c.doAt(search{}, func(from *filePlace) error {
+		if _, err := from.statPlace(); err != nil {
 			return err
 		}
 		to, err := locate(c.agent.config.Root, target, search{parents: true})
 		if err != nil {
 			return explainFile(target, err)
 		}
-		defer to.close()
+		defer to.closePlace()
 		err = unix.Renameat(from.dir, from.name, to.dir, to.name)
 		if errors.Is(err, unix.EXDEV) {
 			err = moveFile(from, to)
 		}
 		if err == nil {
-			info, err = c.info(to)
+			info, err = c.infoOf(to)
 		}
 		return err
 	})
@@ -40,7 +40,7 @@ func (c *fileCall) move() (*channel.FileInfo, error) {
 }
 
 // moveFile copies a regular file and then removes it.
-func moveFile(from, to *place) error {
+func moveFile(from, to *filePlace) error {
 	source, stat, err := openRegular(from)
 	if errors.Is(err, errIrregular) {
 		return unix.EXDEV
@@ -57,7 +57,7 @@ func moveFile(from, to *place) error {
 	if _, err := io.Copy(target.file, source); err != nil {
 		return explainFile(to.path, err)
 	}
-	if err := target.put(stat.Mode&modeBits, nil); err != nil {
+	if err := target.putInPlace(stat.Mode&modeBits, nil); err != nil {
 		return explainFile(to.path, err)
 	}
 	return unix.Unlinkat(from.dir, from.name, 0)
@@ -68,8 +68,8 @@ var errIrregular = errors.New("not a regular file")
 
 // openRegular opens a file to be read. A pipe or a device is not opened at all:
 // that may wait, or do something.
-func openRegular(p *place) (*os.File, unix.Stat_t, error) {
-	stat, err := p.lstat()
+func openRegular(p *filePlace) (*os.File, unix.Stat_t, error) {
+	stat, err := p.statPlace()
 	if err != nil {
 		return nil, stat, err
 	}

@@ -16,9 +16,9 @@ const (
 	maxLinks = 40
 )
 
-// place is where a file lies, or would lie: a directory that is held open and a
+// filePlace is where a file lies, or would lie: a directory that is held open and a
 // name in it. Whatever others rename meanwhile, it stays the same directory.
-type place struct {
+type filePlace struct {
 	dir  int    // O_PATH
 	name string // "." for the root directory
 	path string // as it was asked for: absolute and clean
@@ -26,14 +26,14 @@ type place struct {
 	made []int  // O_PATH: the directories that were made on the way, if they are to be given
 }
 
-func (p *place) close() {
+func (p *filePlace) closePlace() {
 	for _, dir := range append(p.made, p.dir) {
 		_ = unix.Close(dir)
 	}
 }
 
-// lstat is what lies there, a symbolic link not followed.
-func (p *place) lstat() (unix.Stat_t, error) {
+// statPlace is what lies there, a symbolic link not followed.
+func (p *filePlace) statPlace() (unix.Stat_t, error) {
 	var stat unix.Stat_t
 	err := unix.Fstatat(p.dir, p.name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 	return stat, err
@@ -80,7 +80,7 @@ type search struct {
 // kernel would let it open.
 //
 // The caller closes the place. To be called with the user's rights.
-func locate(root, clean string, how search) (*place, error) {
+func locate(root, clean string, how search) (*filePlace, error) {
 	w, err := newWalk(root, clean, how.kernel)
 	if err != nil {
 		return nil, err
@@ -88,18 +88,18 @@ func locate(root, clean string, how search) (*place, error) {
 	w.give = how.give
 	found := false
 	for !found && err == nil {
-		found, err = w.step(how)
+		found, err = w.stepOn(how)
 	}
-	p := &place{dir: w.at, name: w.name, path: clean, real: path.Join(w.real, w.name), made: w.made}
+	p := &filePlace{dir: w.at, name: w.name, path: clean, real: path.Join(w.real, w.name), made: w.made}
 	if err != nil {
-		p.close()
+		p.closePlace()
 		return nil, err
 	}
 	return p, nil
 }
 
-// walk is a search under way.
-type walk struct {
+// pathSearch is a search under way.
+type pathSearch struct {
 	root  string
 	at    int      // the directory that it has come to
 	real  string   // its path
@@ -116,8 +116,8 @@ type walk struct {
 	made     []int // those that were, held open if they are to be given
 }
 
-func newWalk(root, clean string, kernel bool) (*walk, error) {
-	w := &walk{root: root + "/", real: "/", rest: namesOf(clean), proc: procDevice(), kernel: kernel}
+func newWalk(root, clean string, kernel bool) (*pathSearch, error) {
+	w := &pathSearch{root: root + "/", real: "/", rest: namesOf(clean), proc: procDevice(), kernel: kernel}
 	var err error
 	w.at, err = openDir(unix.AT_FDCWD, w.root)
 	return w, err
@@ -147,8 +147,8 @@ func openDir(at int, name string) (int, error) {
 	return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// step goes one name on, and tells whether that was the last.
-func (w *walk) step(how search) (bool, error) {
+// stepOn goes one name on, and tells whether that was the last.
+func (w *pathSearch) stepOn(how search) (bool, error) {
 	if len(w.rest) == 0 {
 		w.name = "."
 		return true, nil
@@ -159,7 +159,7 @@ func (w *walk) step(how search) (bool, error) {
 	}
 	if name == ".." { // only of a link
 		w.rest = w.rest[1:]
-		return false, w.up()
+		return false, w.goUp()
 	}
 	if last && !how.follow {
 		w.name = name
@@ -190,11 +190,11 @@ func (w *walk) step(how search) (bool, error) {
 		return true, nil
 	}
 	w.rest = w.rest[1:]
-	return false, w.into(name)
+	return false, w.enterDir(name)
 }
 
-// into enters a directory.
-func (w *walk) into(name string) error {
+// enterDir enters a directory.
+func (w *pathSearch) enterDir(name string) error {
 	next, err := openDir(w.at, name)
 	if err != nil {
 		return err
@@ -209,11 +209,11 @@ func (w *walk) into(name string) error {
 	}
 	w.justMade = false
 	w.real = path.Join(w.real, name)
-	return w.turn(next)
+	return w.turnTo(next)
 }
 
-// up goes to the directory above, of the root to itself.
-func (w *walk) up() error {
+// goUp goes to the directory above, of the root to itself.
+func (w *pathSearch) goUp() error {
 	if w.real == "/" {
 		return nil
 	}
@@ -222,11 +222,11 @@ func (w *walk) up() error {
 		return err
 	}
 	w.real = path.Dir(w.real)
-	return w.turn(next)
+	return w.turnTo(next)
 }
 
-// turn makes next the directory that the walk has come to.
-func (w *walk) turn(next int) error {
+// turnTo makes next the directory that the walk has come to.
+func (w *pathSearch) turnTo(next int) error {
 	_ = unix.Close(w.at)
 	w.at = next
 	inside := inProc(next, w.proc)
@@ -256,7 +256,7 @@ func inProc(dir int, proc uint64) bool {
 }
 
 // through goes on where a symbolic link leads.
-func (w *walk) through(name string) error {
+func (w *pathSearch) through(name string) error {
 	if w.links++; w.links > maxLinks {
 		return unix.ELOOP
 	}
@@ -271,7 +271,7 @@ func (w *walk) through(name string) error {
 			return err
 		}
 		w.real = "/"
-		if err := w.turn(next); err != nil {
+		if err := w.turnTo(next); err != nil {
 			return err
 		}
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// read sends a regular file: as many bytes as it had when it was opened, so that
+// sendFile sends a regular file: as many bytes as it had when it was opened, so that
 // one that grows, or that never ends, is read to an end. The kernel's own files say
 // no size, or one that is not theirs: those are read before their size is told, and so
 // are small ones, which programs write anew while others read them: once a size is told,
 // fewer bytes are an error.
-func (c *fileCall) read(ctx context.Context) error {
+func (c *fileCall) sendFile(ctx context.Context) error {
 	var file io.ReadCloser
 	var info *channel.FileInfo
-	err := c.at(search{follow: true, kernel: true}, func(p *place) error {
+	err := c.doAt(search{follow: true, kernel: true}, func(p *filePlace) error {
 		opened, stat, err := openRegular(p)
 		if errors.Is(err, errIrregular) {
 			return invalidFile("%.300q is not a regular file, and only those can be read", c.path)
@@ -28,7 +28,7 @@ func (c *fileCall) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		file, info = opened, c.describe(p.dir, p.name, p.path, stat)
+		file, info = opened, c.describeFile(p.dir, p.name, p.path, stat)
 		most, sized := int64(maxUnsized+1), stat.Size > 0 && !isKernels(opened)
 		if sized && stat.Size > maxWhole {
 			return nil
@@ -51,12 +51,12 @@ func (c *fileCall) read(ctx context.Context) error {
 		return replyFile(c.stream, nil, explainFile(c.path, err))
 	}
 	defer file.Close()
-	ctx, stop := heard(ctx, c.stream)
+	ctx, stop := untilHostCloses(ctx, c.stream)
 	defer stop()
 	if err := replyFile(c.stream, info, nil); err != nil {
 		return err
 	}
-	err = c.send(ctx, file, info.Size)
+	err = c.sendBytes(ctx, file, info.Size)
 	if gone, ok := errors.AsType[*brokenStream](err); ok {
 		return gone
 	}
@@ -81,8 +81,8 @@ func isKernels(file *os.File) bool {
 	return err == nil && failed == nil && (stat.Type == unix.PROC_SUPER_MAGIC || stat.Type == unix.SYSFS_MAGIC)
 }
 
-// send sends n bytes of a file.
-func (c *fileCall) send(ctx context.Context, file io.Reader, n int64) error {
+// sendBytes sends n bytes of a file.
+func (c *fileCall) sendBytes(ctx context.Context, file io.Reader, n int64) error {
 	buf := make([]byte, channel.MaxPayload)
 	for n > 0 {
 		if err := ctx.Err(); err != nil {

@@ -14,8 +14,8 @@ import (
 // writes meanwhile.
 const removeRounds = 10
 
-func (c *fileCall) remove() (*channel.FileInfo, error) {
-	return nil, c.at(search{}, func(p *place) error {
+func (c *fileCall) removeFile() (*channel.FileInfo, error) {
+	return nil, c.doAt(search{}, func(p *filePlace) error {
 		if p.name == "." {
 			return invalidFile("the root directory can't be removed")
 		}
@@ -24,11 +24,11 @@ func (c *fileCall) remove() (*channel.FileInfo, error) {
 			return err
 		}
 		r := &remover{}
-		if err := r.enter(p.dir, p.name); err != nil {
+		if err := r.enterDir(p.dir, p.name); err != nil {
 			return err
 		}
-		defer r.close()
-		if err := r.empty(); err != nil {
+		defer r.closeDirs()
+		if err := r.emptyDir(); err != nil {
 			return err
 		}
 		return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR)
@@ -50,10 +50,10 @@ type level struct {
 	child    string // that was entered from it
 }
 
-func (r *remover) close() { _ = r.at.Close() }
+func (r *remover) closeDirs() { _ = r.at.Close() }
 
-// enter opens the directory of a name.
-func (r *remover) enter(dir int, name string) error {
+// enterDir opens the directory of a name.
+func (r *remover) enterDir(dir int, name string) error {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -65,8 +65,8 @@ func (r *remover) enter(dir int, name string) error {
 	return nil
 }
 
-// fd is valid as long as at is open.
-func (r *remover) fd() int {
+// dirFD is valid as long as at is open.
+func (r *remover) dirFD() int {
 	raw, err := r.at.SyscallConn()
 	fd := -1
 	if err == nil {
@@ -75,20 +75,20 @@ func (r *remover) fd() int {
 	return fd
 }
 
-// empty removes all that is below the directory that was entered first.
-func (r *remover) empty() error {
+// emptyDir removes all that is below the directory that was entered first.
+func (r *remover) emptyDir() error {
 	for {
-		child, err := r.sweep()
+		child, err := r.sweepDir()
 		if err != nil {
 			return err
 		}
 		switch {
 		case child != "":
-			err = r.down(child)
+			err = r.goDown(child)
 		case len(r.above) == 0:
 			return nil
 		default:
-			err = r.up()
+			err = r.goUp()
 		}
 		if err != nil {
 			return err
@@ -96,12 +96,12 @@ func (r *remover) empty() error {
 	}
 }
 
-// sweep removes what is no directory, and returns the name of one that is.
-func (r *remover) sweep() (string, error) {
+// sweepDir removes what is no directory, and returns the name of one that is.
+func (r *remover) sweepDir() (string, error) {
 	if _, err := r.at.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	fd := r.fd()
+	fd := r.dirFD()
 	for {
 		found, err := r.at.Readdirnames(512)
 		for _, name := range found {
@@ -122,33 +122,33 @@ func (r *remover) sweep() (string, error) {
 	}
 }
 
-func (r *remover) down(child string) error {
+func (r *remover) goDown(child string) error {
 	var stat unix.Stat_t
-	if err := unix.Fstat(r.fd(), &stat); err != nil {
+	if err := unix.Fstat(r.dirFD(), &stat); err != nil {
 		return err
 	}
-	if err := r.enter(r.fd(), child); err != nil {
+	if err := r.enterDir(r.dirFD(), child); err != nil {
 		return err
 	}
 	r.above = append(r.above, level{dev: stat.Dev, ino: stat.Ino, child: child})
 	return nil
 }
 
-// up leaves an empty directory and removes it.
-func (r *remover) up() error {
+// goUp leaves an empty directory and removes it.
+func (r *remover) goUp() error {
 	above := r.above[len(r.above)-1]
 	r.above = r.above[:len(r.above)-1]
-	if err := r.enter(r.fd(), ".."); err != nil {
+	if err := r.enterDir(r.dirFD(), ".."); err != nil {
 		return err
 	}
 	var stat unix.Stat_t
-	if err := unix.Fstat(r.fd(), &stat); err != nil {
+	if err := unix.Fstat(r.dirFD(), &stat); err != nil {
 		return err
 	}
 	if stat.Dev != above.dev || stat.Ino != above.ino {
 		return &fileError{"", "a directory was moved away while it was being removed; try again"}
 	}
-	err := unix.Unlinkat(r.fd(), above.child, unix.AT_REMOVEDIR)
+	err := unix.Unlinkat(r.dirFD(), above.child, unix.AT_REMOVEDIR)
 	if errors.Is(err, unix.ENOTEMPTY) && r.again < removeRounds {
 		r.again++
 		return nil // the sweep finds it again

@@ -29,59 +29,59 @@ func isTemporary(name string) (temporary, fresh bool) {
 	return strings.HasPrefix(name, temporaryOver), false
 }
 
-// write makes a file of what the host sends, in place of the one that may be
+// writeFile makes a file of what the host sends, in place of the one that may be
 // there, in one step. What is left of a write that does not come to its end is
 // taken away. The last of several at once to come to its end wins.
-func (c *fileCall) write() error {
-	file, mode, err := c.begin()
+func (c *fileCall) writeFile() error {
+	file, mode, err := c.beginFile()
 	if err != nil {
 		return replyFile(c.stream, nil, explainFile(c.path, err))
 	}
-	defer func() { _ = as(c.user, func() error { file.discard(); return nil }) }()
+	defer func() { _ = actAs(c.user, func() error { file.discard(); return nil }) }()
 	if err := replyFile(c.stream, nil, nil); err != nil {
 		return err
 	}
-	err = c.receive(file.file)
+	err = c.receiveFile(file.file)
 	if gone, ok := errors.AsType[*brokenStream](err); ok {
 		return gone
 	}
 	var info *channel.FileInfo
 	if err == nil {
-		info, err = c.finish(file, mode)
+		info, err = c.finishFile(file, mode)
 	}
 	return replyFile(c.stream, info, explainFile(c.path, err))
 }
 
-// finish gives the file its name, and to its user what is to be given.
-func (c *fileCall) finish(file *newFile, mode uint32) (*channel.FileInfo, error) {
+// finishFile gives the file its name, and to its user what is to be given.
+func (c *fileCall) finishFile(file *newFile, mode uint32) (*channel.FileInfo, error) {
 	given := -1
 	if c.Give {
-		fd, err := file.keep()
+		fd, err := file.keepOpen()
 		if err != nil {
 			return nil, err
 		}
 		defer unix.Close(fd) //nolint:errcheck // nothing is written to it
 		given = fd
 	}
-	if err := as(c.user, func() error { return file.put(mode, c.Metadata) }); err != nil {
+	if err := actAs(c.user, func() error { return file.putInPlace(mode, c.Metadata) }); err != nil {
 		return nil, err
 	}
 	if c.Give {
-		if err := c.give(append(file.made, given)); err != nil {
+		if err := c.giveToUser(append(file.made, given)); err != nil {
 			return nil, err
 		}
 	}
 	var info *channel.FileInfo
-	err := as(c.user, func() (err error) {
-		info, err = c.info(file.place)
+	err := actAs(c.user, func() (err error) {
+		info, err = c.infoOf(file.filePlace)
 		return err
 	})
 	return info, err
 }
 
-// give makes open files and directories the user's, which takes a right that only the
+// giveToUser makes open files and directories the user's, which takes a right that only the
 // agent has.
-func (c *fileCall) give(open []int) error {
+func (c *fileCall) giveToUser(open []int) error {
 	owner := c.identity.user
 	for _, fd := range open {
 		if err := unix.Fchownat(fd, "", owner.UID, owner.GID, unix.AT_EMPTY_PATH); err != nil {
@@ -91,15 +91,15 @@ func (c *fileCall) give(open []int) error {
 	return nil
 }
 
-// begin finds the place, looks whether the user may write there, and begins the
+// beginFile finds the place, looks whether the user may write there, and begins the
 // new file. Its mode is the one asked for, else that of the old one.
-func (c *fileCall) begin() (*newFile, uint32, error) {
+func (c *fileCall) beginFile() (*newFile, uint32, error) {
 	if err := checkMetadata(c.Metadata); err != nil {
 		return nil, 0, err
 	}
 	var file *newFile
 	mode := c.Mode & modeBits
-	err := as(c.user, func() error {
+	err := actAs(c.user, func() error {
 		p, err := locate(c.agent.config.Root, c.path, search{follow: true, parents: true, give: c.Give})
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func (c *fileCall) begin() (*newFile, uint32, error) {
 			file, err = createBeside(p)
 		}
 		if err != nil {
-			p.close()
+			p.closePlace()
 			return err
 		}
 		file.owned = true
@@ -124,8 +124,8 @@ func (c *fileCall) begin() (*newFile, uint32, error) {
 // replaceable gives the permissions of the regular file at a place, if the user
 // may write it, or those of a new file. For what is to be given it must be the one's
 // to whom it is given.
-func (c *fileCall) replaceable(p *place) (uint32, error) {
-	stat, err := p.lstat()
+func (c *fileCall) replaceable(p *filePlace) (uint32, error) {
+	stat, err := p.statPlace()
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return 0o644, nil
@@ -149,8 +149,8 @@ func (c *fileCall) replaceable(p *place) (uint32, error) {
 	return stat.Mode & 0o777, nil
 }
 
-// receive writes what the host sends until the empty frame at the end.
-func (c *fileCall) receive(to *os.File) error {
+// receiveFile writes what the host sends until the empty frame at the end.
+func (c *fileCall) receiveFile(to *os.File) error {
 	for {
 		kind, data, err := c.stream.ReadFrame()
 		if err != nil {
@@ -170,14 +170,14 @@ func (c *fileCall) receive(to *os.File) error {
 
 // newFile is a file that has not got its name yet.
 type newFile struct {
-	*place
+	*filePlace
 	file  *os.File
 	temp  string // "" once it has its name
 	owned bool   // the place is closed with it
 }
 
-// keep holds the file open beyond put.
-func (f *newFile) keep() (int, error) {
+// keepOpen holds the file open beyond put.
+func (f *newFile) keepOpen() (int, error) {
 	raw, err := f.file.SyscallConn()
 	if err != nil {
 		return -1, err
@@ -189,9 +189,9 @@ func (f *newFile) keep() (int, error) {
 }
 
 // createBeside begins a file in the directory of a place.
-func createBeside(p *place) (*newFile, error) {
+func createBeside(p *filePlace) (*newFile, error) {
 	prefix := temporaryOver
-	if _, err := p.lstat(); errors.Is(err, unix.ENOENT) {
+	if _, err := p.statPlace(); errors.Is(err, unix.ENOENT) {
 		prefix = temporaryNew
 	}
 	random := make([]byte, 8)
@@ -201,11 +201,11 @@ func createBeside(p *place) (*newFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &newFile{place: p, file: os.NewFile(uintptr(fd), temp), temp: temp}, nil
+	return &newFile{filePlace: p, file: os.NewFile(uintptr(fd), temp), temp: temp}, nil
 }
 
-// put gives the file its mode, its metadata and its name.
-func (f *newFile) put(mode uint32, metadata map[string]string) error {
+// putInPlace gives the file its mode, its metadata and its name.
+func (f *newFile) putInPlace(mode uint32, metadata map[string]string) error {
 	raw, err := f.file.SyscallConn()
 	if err != nil {
 		return err
@@ -236,6 +236,6 @@ func (f *newFile) discard() {
 		_ = unix.Unlinkat(f.dir, f.temp, 0)
 	}
 	if f.owned {
-		f.close()
+		f.closePlace()
 	}
 }

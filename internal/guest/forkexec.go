@@ -44,7 +44,7 @@ type child struct {
 	failure   syscall.Errno
 }
 
-// begin makes a child that becomes the program in a session of its own. It does not wait for
+// beginChild makes a child that becomes the program in a session of its own. It does not wait for
 // one that is held up: between its start and its exec, processes of its user can stop it, and
 // the owner of the program's file can have the kernel wait for him. told, which the caller
 // closes, is nil where the program has begun already; else began reads from it when it has.
@@ -55,8 +55,8 @@ type child struct {
 // syscall.ForkExec is not used because its thread stands still in the kernel until the exec with
 // the right to run Go code. Where that is the only one, or memory is collected meanwhile, so does
 // the whole agent.
-func (p *program) begin() (pid int, told *os.File, err error) {
-	c, err := p.lay()
+func (p *program) beginChild() (pid int, told *os.File, err error) {
+	c, err := p.layChild()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -88,7 +88,7 @@ func (c *child) beginApart() (pid int, told *os.File, err error) {
 	defer tell.Close()
 	c.tell = int(tell.Fd())
 	syscall.ForkLock.Lock()
-	pid, errno := c.fork()
+	pid, errno := c.forkChild()
 	syscall.ForkLock.Unlock()
 	if errno != 0 {
 		return 0, nil, errors.Join(errno, told.Close())
@@ -96,7 +96,7 @@ func (c *child) beginApart() (pid int, told *os.File, err error) {
 	return pid, told, nil
 }
 
-func (p *program) lay() (*child, error) {
+func (p *program) layChild() (*child, error) {
 	c := &child{tell: noPipe, terminal: p.terminal, uid: p.uid, gid: p.gid, groups: p.groups}
 	var err error
 	if c.file, err = syscall.BytePtrFromString(p.file); err != nil {
@@ -130,13 +130,13 @@ func (p *program) lay() (*child, error) {
 	return c, nil
 }
 
-// fork makes a child with a copy of the agent's memory, which becomes the program or tells why
+// forkChild makes a child with a copy of the agent's memory, which becomes the program or tells why
 // not.
 //
 //go:norace
 //go:noinline
 //go:nocheckptr
-func (c *child) fork() (int, syscall.Errno) {
+func (c *child) forkChild() (int, syscall.Errno) {
 	beforeFork()
 	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if pid != 0 || errno != 0 {
@@ -154,10 +154,10 @@ func (c *child) fork() (int, syscall.Errno) {
 //go:nosplit
 //go:nocheckptr
 func (c *child) become() {
-	if c.calls(unix.SYS_SETSID, 0, 0, 0) && c.becomesUser() && c.hides() {
+	if c.callSystem(unix.SYS_SETSID, 0, 0, 0) && c.becomesUser() && c.hideMemory() {
 		afterForkInChild() // until now its user's signals wait
 		if c.takesPlace() {
-			c.calls(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0]))) //nolint:gosec // the call takes a pointer
+			c.callSystem(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0]))) //nolint:gosec // the call takes a pointer
 		}
 	}
 	if c.tell != noPipe {
@@ -176,11 +176,11 @@ func (c *child) become() {
 //go:nocheckptr
 func (c *child) becomesUser() bool {
 	c.takesNumber()
-	return c.limits(unix.RLIMIT_NPROC, c.raised) &&
-		(!c.groups || c.calls(unix.SYS_SETGROUPS, 0, 0, 0)) &&
-		c.calls(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
-		c.calls(unix.SYS_SETUID, uintptr(c.uid), 0, 0) &&
-		c.limits(unix.RLIMIT_NPROC, c.processes)
+	return c.setLimit(unix.RLIMIT_NPROC, c.raised) &&
+		(!c.groups || c.callSystem(unix.SYS_SETGROUPS, 0, 0, 0)) &&
+		c.callSystem(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
+		c.callSystem(unix.SYS_SETUID, uintptr(c.uid), 0, 0) &&
+		c.setLimit(unix.RLIMIT_NPROC, c.processes)
 }
 
 // takesNumber writes the command's number into the child's limits. Where the kernel does not let
@@ -191,18 +191,18 @@ func (c *child) becomesUser() bool {
 //go:nosplit
 //go:nocheckptr
 func (c *child) takesNumber() {
-	_ = c.limits(unix.RLIMIT_RSS, c.grown) && c.limits(unix.RLIMIT_DATA, c.fallen)
+	_ = c.setLimit(unix.RLIMIT_RSS, c.grown) && c.setLimit(unix.RLIMIT_DATA, c.fallen)
 	c.failure = 0 // it is no refusal to start
 }
 
-// hides forbids anew to look into the memory, and to dump it: where fs.suid_dumpable is 2, as
+// hideMemory forbids anew to look into the memory, and to dump it: where fs.suid_dumpable is 2, as
 // collectors of crashes have it, a change of ids allows the kernel to write a core, which its
 // user's signals would ask for.
 //
 //go:norace
 //go:nosplit
-func (c *child) hides() bool {
-	return !c.hidden || c.calls(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0)
+func (c *child) hideMemory() bool {
+	return !c.hidden || c.callSystem(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0)
 }
 
 // takesPlace gives the child its directory, its descriptors and its terminal.
@@ -211,32 +211,32 @@ func (c *child) hides() bool {
 //go:nosplit
 //go:nocheckptr
 func (c *child) takesPlace() bool {
-	if !c.calls(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0) { //nolint:gosec // the call takes a pointer
+	if !c.callSystem(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0) { //nolint:gosec // the call takes a pointer
 		return false
 	}
 	for i := range len(c.fds) {
-		if !c.calls(unix.SYS_DUP3, uintptr(c.fds[i]), uintptr(i), 0) {
+		if !c.callSystem(unix.SYS_DUP3, uintptr(c.fds[i]), uintptr(i), 0) {
 			return false
 		}
 	}
-	return !c.terminal || c.calls(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1)
+	return !c.terminal || c.callSystem(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1)
 }
 
-// calls makes a system call, and keeps why it failed.
+// callSystem makes a system call, and keeps why it failed.
 //
 //go:norace
 //go:nosplit
-func (c *child) calls(trap, first, second, third uintptr) bool {
+func (c *child) callSystem(trap, first, second, third uintptr) bool {
 	_, _, c.failure = syscall.RawSyscall(trap, first, second, third)
 	return c.failure == 0
 }
 
-// limits sets a limit of the child; nil leaves it as it is.
+// setLimit sets a limit of the child; nil leaves it as it is.
 //
 //go:norace
 //go:nosplit
 //go:nocheckptr
-func (c *child) limits(resource uintptr, limit *unix.Rlimit) bool {
+func (c *child) setLimit(resource uintptr, limit *unix.Rlimit) bool {
 	if limit == nil {
 		return true
 	}
@@ -250,10 +250,10 @@ const codeNotBegun = 253
 // noPipe is in the place of a pipe's descriptor.
 const noPipe = -1
 
-// began waits until a child has become its program, or has been killed, which its status
+// awaitBegun waits until a child has become its program, or has been killed, which its status
 // tells; the error is the kernel's refusal, or os.ErrDeadlineExceeded. A nil told is that of a
 // child that has.
-func began(told *os.File, within time.Duration) error {
+func awaitBegun(told *os.File, within time.Duration) error {
 	if told == nil {
 		return nil
 	}

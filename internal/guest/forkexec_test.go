@@ -95,8 +95,8 @@ func TestAStartIsGivenUp(t *testing.T) {
 	r := newReaper()
 	var told *os.File
 	var root process.ID
-	_, err = r.start(func() (process.ID, error) {
-		pid, reading, err := program.begin()
+	_, err = r.startChild(func() (process.ID, error) {
+		pid, reading, err := program.beginChild()
 		if err != nil {
 			return process.ID{}, err
 		}
@@ -108,7 +108,7 @@ func TestAStartIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer told.Close()
-	if err := r.await(root, told, newClock(), time.Millisecond); !errors.Is(err, errHeldUp) {
+	if err := r.awaitChild(root, told, newClock(), time.Millisecond); !errors.Is(err, errHeldUp) {
 		t.Errorf("it was waited for: %v", err)
 	}
 	if status, err := awaitChild(root.Pid); err != nil || status.Signal() != unix.SIGKILL {
@@ -127,12 +127,12 @@ func runProgram(p program) (text string, status unix.WaitStatus, err error) {
 	}
 	defer out.Close()
 	p.env, p.dir, p.files = []string{"PATH=/bin:/usr/bin"}, "/", [3]*os.File{os.Stdin, in, in}
-	pid, told, err := p.begin()
+	pid, told, err := p.beginChild()
 	if err := errors.Join(err, in.Close()); err != nil {
 		return "", 0, err
 	}
 	defer told.Close()
-	refused := began(told, time.Minute)
+	refused := awaitBegun(told, time.Minute)
 	data, err := io.ReadAll(out)
 	status, gone := awaitChild(pid)
 	return strings.TrimSpace(string(data)), status, errors.Join(refused, err, gone)

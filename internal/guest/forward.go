@@ -27,9 +27,9 @@ const (
 // errNoStream is said when the channel has no room for another stream.
 var errNoStream = errors.New("the channel has too many streams open")
 
-// line is the way to the host: the channel, and the clock by which the host's
+// guestLine is the way to the host: the channel, and the clock by which the host's
 // patience is measured.
-type line struct {
+type guestLine struct {
 	*channel.Session
 	clock *clock
 }
@@ -38,8 +38,8 @@ type line struct {
 // reply. The caller closes the stream. A reply that is not OK is no error here.
 // The deadline is of time in which the sandbox runs. A host that starts the
 // session anew is asked anew.
-func openStream(ctx context.Context, to line, open channel.Open, deadline time.Duration) (*channel.Conn, channel.Reply, error) {
-	ctx, cancel := to.clock.within(ctx, deadline)
+func openStream(ctx context.Context, to guestLine, open channel.Open, deadline time.Duration) (*channel.Conn, channel.Reply, error) {
+	ctx, cancel := to.clock.withTimeout(ctx, deadline)
 	defer cancel()
 	for {
 		stream, reply, err := askOnce(ctx, to, open)
@@ -49,7 +49,7 @@ func openStream(ctx context.Context, to line, open channel.Open, deadline time.D
 	}
 }
 
-func askOnce(ctx context.Context, to line, open channel.Open) (*channel.Conn, channel.Reply, error) {
+func askOnce(ctx context.Context, to guestLine, open channel.Open) (*channel.Conn, channel.Reply, error) {
 	var reply channel.Reply
 	if to.Streams() > channel.MaxStreams-streamReserve {
 		return nil, reply, errNoStream
@@ -58,7 +58,7 @@ func askOnce(ctx context.Context, to line, open channel.Open) (*channel.Conn, ch
 	if err != nil {
 		return nil, reply, err
 	}
-	lift := limit(ctx, stream.Raw())
+	lift := limitIO(ctx, stream.Raw())
 	err = errors.Join(
 		stream.WriteJSON(channel.FrameOpen, open),
 		stream.ReadJSON(channel.FrameReply, &reply),
@@ -75,7 +75,7 @@ func askOnce(ctx context.Context, to line, open channel.Open) (*channel.Conn, ch
 
 // forwarder carries connections to names over the channel.
 type forwarder struct {
-	session line
+	session guestLine
 	log     *slog.Logger
 	carried sync.WaitGroup
 
@@ -91,28 +91,28 @@ func (f *forwarder) accept(listener net.Listener, serve func(net.Conn)) {
 		if err != nil {
 			return
 		}
-		if !f.take(conn) {
-			reset(conn)
+		if !f.takeConn(conn) {
+			resetConn(conn)
 			continue
 		}
 		f.carried.Go(func() {
-			defer f.forget(conn)
+			defer f.forgetConn(conn)
 			serve(conn)
 		})
 	}
 }
 
-// carry asks the host for a stream and splices the connection with it.
-func (f *forwarder) carry(conn net.Conn, open channel.Open) {
+// carryConn asks the host for a stream and splices the connection with it.
+func (f *forwarder) carryConn(conn net.Conn, open channel.Open) {
 	stream, answer, err := openStream(context.Background(), f.session, open, dialDeadline)
 	if err != nil {
 		f.log.Debug("a connection was not carried", "name", open.Name, "port", open.Port, "error", err)
-		reset(conn)
+		resetConn(conn)
 		return
 	}
 	if !answer.OK {
 		_ = stream.Close()
-		reset(conn)
+		resetConn(conn)
 		return
 	}
 	f.splice(conn, stream, answer.Text)
@@ -126,7 +126,7 @@ func (f *forwarder) splice(conn net.Conn, stream *channel.Conn, id string) {
 	go func() { // a connection whose other half was lost must not look ended
 		select {
 		case <-stream.Over():
-			reset(conn)
+			resetConn(conn)
 		case <-over:
 		}
 	}()
@@ -164,8 +164,8 @@ func (f *forwarder) hangUp(id string, over <-chan struct{}) {
 	}
 }
 
-// take counts a connection in, if there is room.
-func (f *forwarder) take(conn net.Conn) bool {
+// takeConn counts a connection in, if there is room.
+func (f *forwarder) takeConn(conn net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.conns) >= maxForwards {
@@ -178,15 +178,15 @@ func (f *forwarder) take(conn net.Conn) bool {
 	return true
 }
 
-func (f *forwarder) forget(conn net.Conn) {
+func (f *forwarder) forgetConn(conn net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.conns, conn)
 }
 
-// close ends every connection and waits until none is carried. The session
+// closeAll ends every connection and waits until none is carried. The session
 // must be closed already, or the host may keep it waiting.
-func (f *forwarder) close() {
+func (f *forwarder) closeAll() {
 	f.mu.Lock()
 	for conn := range f.conns {
 		_ = conn.Close()
@@ -195,8 +195,8 @@ func (f *forwarder) close() {
 	f.carried.Wait()
 }
 
-// reset closes a connection so that its client sees a failure, not an end.
-func reset(conn net.Conn) {
+// resetConn closes a connection so that its client sees a failure, not an end.
+func resetConn(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}

@@ -88,23 +88,23 @@ func TestWhatWasKilledIsNeverStarted(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		a := startAgent(t, nil)
 		out := filepath.Join(t.TempDir(), "ran")
-		c := &command{
+		c := &execCommand{
 			agent: a.agent, exec: &channel.Exec{ID: "it", Argv: []string{"/bin/sh", "-c", "echo > " + out}}, dir: "/",
 			runs: make(chan struct{}), ended: make(chan struct{}), over: make(chan struct{}),
 		}
 		c.user.UID, c.user.GID = os.Getuid(), os.Getgid()
 		if killed {
-			if err := c.signal(channel.Signal{Name: "KILL", Tree: true}); err != nil {
+			if err := c.signalCommand(channel.Signal{Name: "KILL", Tree: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		failed := c.start()
+		failed := c.startProgram()
 		if killed != (failed != nil) || killed && (failed.code != 137 || failed.signal != "KILL") {
 			t.Fatalf("killed %v: %+v", killed, failed)
 		}
 		if !killed {
 			<-c.done
-			c.stdio.close()
+			c.stdio.closePipes()
 		}
 		if _, err := os.Stat(out); killed != os.IsNotExist(err) {
 			t.Errorf("killed %v: %v", killed, err)

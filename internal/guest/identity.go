@@ -27,9 +27,9 @@ type identity struct {
 	lasting   []byte // see lastingOf
 }
 
-// resolve gives the user that a command asks for: by name, or anyone by number, as
+// resolveUser gives the user that a command asks for: by name, or anyone by number, as
 // whom nothing has to be known. A number has one spelling, so that root has two.
-func (id *identity) resolve(name string) (channel.User, error) {
+func (id *identity) resolveUser(name string) (channel.User, error) {
 	switch name {
 	case "", id.user.Name, strconv.Itoa(id.user.UID):
 		return id.user, nil
@@ -60,13 +60,13 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 	a.mu.Unlock()
 	// A sandbox of the pool had all that lasts before it was claimed, and nothing
 	// has run in it since.
-	if !same || a.commands.any() {
+	if !same || a.commands.hasAny() {
 		if err := a.settleIn(ctx, c); err != nil {
 			return err
 		}
 	}
 	a.tellTime(c.Now)
-	if err := errors.Join(reseed(c.Seed), a.begetGeneration(c.Seed), a.proxy.set(ctx, c.Proxy)); err != nil {
+	if err := errors.Join(reseed(c.Seed), a.begetGeneration(c.Seed), a.proxy.setProxy(ctx, c.Proxy)); err != nil {
 		return err
 	}
 	env := c.Env
@@ -86,7 +86,7 @@ func (a *Agent) settleIn(ctx context.Context, c *channel.Configure) error {
 		func() error { return a.writeIdentity(c) },
 		func() error { return a.writeTrust(c.CAPEM) },
 		a.writeHooks,
-		func() error { return errors.Join(a.limit(c.Limits), a.names.know(ctx, c.Names)) },
+		func() error { return errors.Join(a.setHardLimits(c.Limits), a.names.knowNames(ctx, c.Names)) },
 	}
 	errs := make([]error, len(parts))
 	var all sync.WaitGroup

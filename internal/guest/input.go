@@ -29,8 +29,8 @@ func newInput(to io.WriteCloser, endOfFile []byte) *input {
 	return in
 }
 
-// push takes a copy of data; an empty one is the end. It blocks at the limit.
-func (in *input) push(data []byte) {
+// pushData takes a copy of data; an empty one is the end. It blocks at the limit.
+func (in *input) pushData(data []byte) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for in.size >= inputLimit && !in.broken {
@@ -50,30 +50,30 @@ func (in *input) push(data []byte) {
 	in.change.Broadcast()
 }
 
-// stop throws away what waits and makes run return.
-func (in *input) stop() {
+// stopInput throws away what waits and makes run return.
+func (in *input) stopInput() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.broken, in.waiting, in.size = true, nil, 0
 	in.change.Broadcast()
 }
 
-// run writes to the command until the end or stop.
-func (in *input) run() {
+// writeInput writes to the command until the end or stop.
+func (in *input) writeInput() {
 	for {
-		data, ok := in.next()
+		data, ok := in.nextData()
 		if !ok {
 			return
 		}
 		if _, err := in.to.Write(data); err != nil {
-			in.stop() // the command closed its stdin, or is gone
+			in.stopInput() // the command closed its stdin, or is gone
 			return
 		}
 	}
 }
 
-// next waits for data; at the end it closes the pipe.
-func (in *input) next() ([]byte, bool) {
+// nextData waits for data; at the end it closes the pipe.
+func (in *input) nextData() ([]byte, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for len(in.waiting) == 0 && !in.ended && !in.broken {

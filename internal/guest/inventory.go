@@ -39,22 +39,22 @@ func (a *Agent) inventory(ctx context.Context, stream *channel.Conn, ask *channe
 	a.installed.mu.Lock()
 	defer a.installed.mu.Unlock()
 	if ask.Take == 0 {
-		a.list(ctx, *ask)
+		a.listInventory(ctx, *ask)
 	}
-	page, err := a.installed.page(ask)
+	page, err := a.installed.pageOf(ask)
 	if err != nil {
-		return reply(stream, err)
+		return replyCall(stream, err)
 	}
 	body, err := json.Marshal(page)
 	if err != nil {
-		return reply(stream, err)
+		return replyCall(stream, err)
 	}
 	return stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Body: body})
 }
 
-// list walks the disk and keeps what it finds; a.installed.mu is held.
-func (a *Agent) list(ctx context.Context, ask channel.InventoryAsk) {
-	ctx, cancel := a.clock.within(ctx, channel.MaxInventoryTime)
+// listInventory walks the disk and keeps what it finds; a.installed.mu is held.
+func (a *Agent) listInventory(ctx context.Context, ask channel.InventoryAsk) {
+	ctx, cancel := a.clock.withTimeout(ctx, channel.MaxInventoryTime)
 	defer cancel()
 	layouts := all.Layouts()
 	if a.installed.memory == nil {
@@ -67,9 +67,9 @@ func (a *Agent) list(ctx context.Context, ask channel.InventoryAsk) {
 	a.installed.packages, a.installed.bounds, a.installed.closed = found.Packages, found.Bounds, found.Closed
 }
 
-// page is a part of the result, at least one package unless there is none; the last
+// pageOf is a part of the result, at least one package unless there is none; the last
 // one gives the result up.
-func (s *installed) page(ask *channel.InventoryAsk) (channel.Inventory, error) {
+func (s *installed) pageOf(ask *channel.InventoryAsk) (channel.Inventory, error) {
 	if ask.Take != 0 && ask.Take != s.take || ask.From < 0 || ask.From > len(s.packages) {
 		return channel.Inventory{}, errors.New("there is no such page of an inventory any more; list them again")
 	}
@@ -118,7 +118,7 @@ func (a *Agent) places(ask channel.InventoryAsk) []string {
 // read for those: the host's own are large.
 func (a *Agent) usualPlaces(skip []string) []string {
 	places := []string{}
-	if identity, err := a.current(); err == nil {
+	if identity, err := a.currentIdentity(); err == nil {
 		places = append(places, identity.user.Home)
 		if identity.workspace != "" {
 			places = append(places, identity.workspace)

@@ -16,13 +16,13 @@ import (
 // descriptor for each listener, connection and output of a command.
 const leastFiles = 1024
 
-// limit sets the hard limits on the agent, from which every command
+// setHardLimits sets the hard limits on the agent, from which every command
 // inherits them: nothing can be set between fork and exec. The agent does not
 // suffer: processes are counted by user, and where it is the same user as a
 // command CAP_SYS_RESOURCE exempts it; its own listeners and connections are
 // bounded below leastFiles. Where the engine says so, the agent keeps its own limit of
 // processes, and each command gets one at its start.
-func (a *Agent) limit(limits channel.ExecLimits) error {
+func (a *Agent) setHardLimits(limits channel.ExecLimits) error {
 	if limits.NoFile > 0 {
 		n := uint64(max(limits.NoFile, leastFiles))
 		if err := setLimit(unix.RLIMIT_NOFILE, n); err != nil {

@@ -59,8 +59,8 @@ func newNames(forwarder *forwarder, log *slog.Logger) *names {
 	}
 }
 
-// know makes the registry names exist: the given ones, and no others.
-func (n *names) know(ctx context.Context, registry []string) error {
+// knowNames makes the registry names exist: the given ones, and no others.
+func (n *names) knowNames(ctx context.Context, registry []string) error {
 	n.mu.Lock()
 	for _, entry := range n.byName {
 		entry.known = false
@@ -70,7 +70,7 @@ func (n *names) know(ctx context.Context, registry []string) error {
 		if !isHostname(s) {
 			return fmt.Errorf("the registry name %.80q is not a host name in lower case", s)
 		}
-		if _, err := n.add(ctx, s, []int{registryPort}); err != nil {
+		if _, err := n.addName(ctx, s, []int{registryPort}); err != nil {
 			return fmt.Errorf("the registry name %s: %w", s, err)
 		}
 		n.mu.Lock()
@@ -80,9 +80,9 @@ func (n *names) know(ctx context.Context, registry []string) error {
 	return nil
 }
 
-// add makes a name exist with listeners on ports, and returns its address. A
+// addName makes a name exist with listeners on ports, and returns its address. A
 // name that exists keeps its address and gains the ports.
-func (n *names) add(ctx context.Context, s string, ports []int) (netip.Addr, error) {
+func (n *names) addName(ctx context.Context, s string, ports []int) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -123,7 +123,7 @@ func (n *names) listen(ctx context.Context, entry *name, port int) error {
 	n.listeners++
 	open := channel.Open{Kind: channel.OpenTCP, Name: entry.name, Port: port}
 	n.accepting.Go(func() {
-		n.forwarder.accept(listener, func(conn net.Conn) { n.forwarder.carry(conn, open) })
+		n.forwarder.accept(listener, func(conn net.Conn) { n.forwarder.carryConn(conn, open) })
 	})
 	return nil
 }
@@ -139,8 +139,8 @@ func (n *names) registry(s string) (netip.Addr, bool) {
 	return entry.address, true
 }
 
-// named gives the name that has an address.
-func (n *names) named(address netip.Addr) (string, bool) {
+// nameOf gives the name that has an address.
+func (n *names) nameOf(address netip.Addr) (string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	entry, ok := n.byAddress[address]
@@ -150,8 +150,8 @@ func (n *names) named(address netip.Addr) (string, bool) {
 	return entry.name, true
 }
 
-// close ends all listeners and their connections.
-func (n *names) close() {
+// closeListeners ends all listeners and their connections.
+func (n *names) closeListeners() {
 	n.mu.Lock()
 	n.closed = true
 	var all []net.Listener
@@ -167,7 +167,7 @@ func (n *names) close() {
 		}
 	}
 	n.accepting.Wait()
-	n.forwarder.close()
+	n.forwarder.closeAll()
 }
 
 // isHostname tells whether s is a DNS name in canonical form: lower case,

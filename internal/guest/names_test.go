@@ -185,12 +185,12 @@ func TestUsers(t *testing.T) {
 		"": id.user, "agent": id.user, "1000": id.user, "root": root, "0": root,
 		"65534": {Name: "65534", UID: 65534, GID: 65534, Home: "/"},
 	} {
-		if got, err := id.resolve(name); err != nil || got != want {
+		if got, err := id.resolveUser(name); err != nil || got != want {
 			t.Errorf("%q is %+v (%v)", name, got, err)
 		}
 	}
 	for _, name := range []string{"00", "+0", "-1", "01000", "0x0", "4294967295", "4294967296", "1 ", "nobody", "1.0"} {
-		if got, err := id.resolve(name); err == nil {
+		if got, err := id.resolveUser(name); err == nil {
 			t.Errorf("%q is %+v", name, got)
 		}
 	}

@@ -19,9 +19,9 @@ const (
 	pipeContent = 64 << 10
 )
 
-// pipe makes a pipe whose one end is for a child (blocking) and whose other is
+// makePipe makes a pipe whose one end is for a child (blocking) and whose other is
 // the agent's (non-blocking, so that deadlines work).
-func pipe(childReads bool) (child, ours *os.File, err error) {
+func makePipe(childReads bool) (child, ours *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, err
@@ -44,11 +44,11 @@ type frameWriter interface {
 	WriteFrame(kind channel.FrameType, payload []byte) error
 }
 
-// pump sends all that comes from a command's output as frames of type kind,
+// pumpOutput sends all that comes from a command's output as frames of type kind,
 // until its end, until the deadline that curtail set, or until nobody takes it
 // any longer. A stream that the host does not read blocks it, and with it the
 // command: that is the back-pressure.
-func pump(from *os.File, to frameWriter, kind channel.FrameType) error {
+func pumpOutput(from *os.File, to frameWriter, kind channel.FrameType) error {
 	buf := make([]byte, channel.MaxPayload)
 	for {
 		n, err := from.Read(buf)
@@ -58,7 +58,7 @@ func pump(from *os.File, to frameWriter, kind channel.FrameType) error {
 			}
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return drain(from, to, kind, buf)
+			return drainPipe(from, to, kind, buf)
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, unix.EIO) {
 			return nil // EIO: no process has the terminal open any more
@@ -72,9 +72,9 @@ func pump(from *os.File, to frameWriter, kind channel.FrameType) error {
 // curtail gives a pump a short while more.
 func curtail(from *os.File) { _ = from.SetReadDeadline(time.Now().Add(lateOutput)) }
 
-// drain sends what lies in the pipe, at most one pipe's content, and never
+// drainPipe sends what lies in the pipe, at most one pipe's content, and never
 // waits for more.
-func drain(from *os.File, to frameWriter, kind channel.FrameType, buf []byte) error {
+func drainPipe(from *os.File, to frameWriter, kind channel.FrameType, buf []byte) error {
 	raw, err := from.SyscallConn()
 	if err != nil {
 		return err

@@ -46,13 +46,13 @@ func workingDirectory(user channel.User, dir string) (string, *startError) {
 		return dir, nil
 	}
 	found := ""
-	err := as(user, func() error {
+	err := actAs(user, func() error {
 		p, err := locate("", dir, search{follow: true})
 		if err != nil {
 			return err
 		}
-		defer p.close()
-		stat, err := p.lstat()
+		defer p.closePlace()
+		stat, err := p.statPlace()
 		switch {
 		case err != nil:
 			return err

@@ -49,8 +49,8 @@ type target struct {
 	refused func(reason string) []byte
 }
 
-// set turns the proxy on or off.
-func (p *proxy) set(ctx context.Context, on bool) error {
+// setProxy turns the proxy on or off.
+func (p *proxy) setProxy(ctx context.Context, on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -67,34 +67,34 @@ func (p *proxy) set(ctx context.Context, on bool) error {
 		return fmt.Errorf("the proxy can't listen in the sandbox, where a program may have its port: %w", err)
 	}
 	p.listener = listener
-	p.accepting.Go(func() { p.forwarder.accept(listener, p.serve) })
+	p.accepting.Go(func() { p.forwarder.accept(listener, p.serveClient) })
 	return nil
 }
 
-// has tells whether a port of the loopback interface is the proxy's.
-func (p *proxy) has(port int) bool {
+// hasPort tells whether a port of the loopback interface is the proxy's.
+func (p *proxy) hasPort(port int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.listener != nil && isPortOf(p.address, port)
 }
 
-// close ends it; connections are the forwarder's to end.
-func (p *proxy) close() {
-	if err := p.set(context.Background(), false); err != nil && !errors.Is(err, net.ErrClosed) {
+// closeProxy ends it; connections are the forwarder's to end.
+func (p *proxy) closeProxy() {
+	if err := p.setProxy(context.Background(), false); err != nil && !errors.Is(err, net.ErrClosed) {
 		p.log.Warn("the proxy did not close", "error", err)
 	}
 	p.accepting.Wait()
 }
 
-// serve asks the host for what a client wants, and carries it.
-func (p *proxy) serve(conn net.Conn) {
-	hurried, cancel := p.forwarder.session.clock.within(context.Background(), p.patience)
+// serveClient asks the host for what a client wants, and carries it.
+func (p *proxy) serveClient(conn net.Conn) {
+	hurried, cancel := p.forwarder.session.clock.withTimeout(context.Background(), p.patience)
 	defer cancel()
-	lift := limit(hurried, conn)
+	lift := limitIO(hurried, conn)
 	in := bufio.NewReaderSize(conn, maxProxyHead)
-	to, err := p.asked(conn, in)
+	to, err := p.readTarget(conn, in)
 	if !lift() || err != nil {
-		reset(conn)
+		resetConn(conn)
 		return
 	}
 	if to == nil { // the client was told why
@@ -104,14 +104,14 @@ func (p *proxy) serve(conn net.Conn) {
 	stream, answer, err := openStream(context.Background(), p.forwarder.session, channel.Open{Kind: channel.OpenTCP, Name: to.name, Port: to.port}, dialDeadline)
 	switch {
 	case err != nil:
-		p.tell(conn, to.refused("the host did not answer"))
+		p.tellClient(conn, to.refused("the host did not answer"))
 		_ = conn.Close()
 	case !answer.OK:
 		_ = stream.Close()
-		p.tell(conn, to.refused(answer.Error))
+		p.tellClient(conn, to.refused(answer.Error))
 		_ = conn.Close()
 	default:
-		p.tell(conn, to.granted)
+		p.tellClient(conn, to.granted)
 		early := make([]byte, in.Buffered()) // that a client said before it was answered
 		_, _ = in.Read(early)
 		_, _ = stream.Raw().Write(append(to.first, early...)) // what fails here fails again below
@@ -119,8 +119,8 @@ func (p *proxy) serve(conn net.Conn) {
 	}
 }
 
-// asked reads what a client wants, in whichever way it asks; nil: it was refused.
-func (p *proxy) asked(conn net.Conn, in *bufio.Reader) (*target, error) {
+// readTarget reads what a client wants, in whichever way it asks; nil: it was refused.
+func (p *proxy) readTarget(conn net.Conn, in *bufio.Reader) (*target, error) {
 	first, err := in.Peek(1)
 	if err != nil {
 		return nil, err
@@ -140,16 +140,16 @@ func (p *proxy) asked(conn net.Conn, in *bufio.Reader) (*target, error) {
 // for its name. Any other address is left for the host to refuse, which records it.
 func (p *proxy) canonical(name string) string {
 	if address, err := netip.ParseAddr(name); err == nil {
-		if named, ok := p.names.named(address.Unmap()); ok {
+		if named, ok := p.names.nameOf(address.Unmap()); ok {
 			return named
 		}
 		return name
 	}
-	return lower(name)
+	return lowerASCII(name)
 }
 
-// lower is s with its ASCII letters in lower case, and no other ones.
-func lower(s string) string {
+// lowerASCII is s with its ASCII letters in lower case, and no other ones.
+func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
@@ -159,11 +159,11 @@ func lower(s string) string {
 	return string(b)
 }
 
-// tell writes an answer, for which a client has some time.
-func (p *proxy) tell(conn net.Conn, answer []byte) {
-	hurried, cancel := p.forwarder.session.clock.within(context.Background(), p.patience)
+// tellClient writes an answer, for which a client has some time.
+func (p *proxy) tellClient(conn net.Conn, answer []byte) {
+	hurried, cancel := p.forwarder.session.clock.withTimeout(context.Background(), p.patience)
 	defer cancel()
-	defer limit(hurried, conn)()
+	defer limitIO(hurried, conn)()
 	_, _ = conn.Write(answer) // a client that has gone needs none
 }
 

@@ -33,9 +33,9 @@ func newReaper() *reaper {
 	return &reaper{waiting: map[int]awaited{}}
 }
 
-// start runs begin, which forks a child and does not wait for it, and gives the channel on
+// startChild runs begin, which forks a child and does not wait for it, and gives the channel on
 // which the child's status will arrive, once.
-func (r *reaper) start(begin func() (process.ID, error)) (<-chan unix.WaitStatus, error) {
+func (r *reaper) startChild(begin func() (process.ID, error)) (<-chan unix.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id, err := begin()
@@ -47,9 +47,9 @@ func (r *reaper) start(begin func() (process.ID, error)) (<-chan unix.WaitStatus
 	return done, nil
 }
 
-// signal sends sig to the process group of a started child that was not
+// signalGroup sends sig to the process group of a started child that was not
 // collected yet; afterwards it does nothing.
-func (r *reaper) signal(id process.ID, sig unix.Signal) {
+func (r *reaper) signalGroup(id process.ID, sig unix.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.signalHeld(id, sig)
@@ -62,8 +62,8 @@ func (r *reaper) signalHeld(id process.ID, sig unix.Signal) {
 	}
 }
 
-// run collects until ctx ends.
-func (r *reaper) run(ctx context.Context) {
+// collectChildren collects until ctx ends.
+func (r *reaper) collectChildren(ctx context.Context) {
 	wake := make(chan os.Signal, 1)
 	signal.Notify(wake, unix.SIGCHLD)
 	defer signal.Stop(wake)

@@ -17,10 +17,10 @@ const adoptTimeout = time.Minute
 // renewed is called when the host has started the session anew: this sandbox is
 // a copy. Whom its source waited for is not waited for here, since the question
 // went with the source's streams.
-func (a *Agent) renewed() { a.paid.stop(false) }
+func (a *Agent) renewed() { a.paid.stopClock(false) }
 
-// until is a context that ends when over is closed.
-func until(ctx context.Context, over <-chan struct{}) context.Context {
+// untilClosed is a context that ends when over is closed.
+func untilClosed(ctx context.Context, over <-chan struct{}) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
@@ -58,12 +58,12 @@ func newOutlet(ctx context.Context, stream *channel.Conn, clock *clock) *outlet 
 // frame that was on its way when its stream was lost is sent again whole.
 func (o *outlet) WriteFrame(kind channel.FrameType, payload []byte) error {
 	for {
-		stream, unwanted, changed := o.now()
+		stream, unwanted, changed := o.streamNow()
 		if stream == nil {
 			if unwanted {
 				return nil
 			}
-			if err := o.wait(changed); err != nil {
+			if err := o.waitChange(changed); err != nil {
 				return err
 			}
 			continue
@@ -72,45 +72,45 @@ func (o *outlet) WriteFrame(kind channel.FrameType, payload []byte) error {
 		if !errors.Is(err, channel.ErrReset) {
 			return err
 		}
-		o.lose(stream)
+		o.loseStream(stream)
 	}
 }
 
 // announce tells that the command runs, if there is a stream; who adopts it
 // tells its host.
 func (o *outlet) announce(started channel.Started) error {
-	stream, _, _ := o.now()
+	stream, _, _ := o.streamNow()
 	if stream == nil {
 		return nil
 	}
 	err := stream.WriteJSON(channel.FrameStarted, started)
 	if errors.Is(err, channel.ErrReset) {
-		o.lose(stream)
+		o.loseStream(stream)
 		return nil
 	}
 	return err
 }
 
-// await returns the stream once there is one, however long that takes.
-func (o *outlet) await() (*channel.Conn, error) {
+// awaitStream returns the stream once there is one, however long that takes.
+func (o *outlet) awaitStream() (*channel.Conn, error) {
 	for {
-		stream, _, changed := o.now()
+		stream, _, changed := o.streamNow()
 		if stream != nil {
 			return stream, nil
 		}
-		if err := o.wait(changed); err != nil {
+		if err := o.waitChange(changed); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (o *outlet) now() (stream *channel.Conn, unwanted bool, changed <-chan struct{}) {
+func (o *outlet) streamNow() (stream *channel.Conn, unwanted bool, changed <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.stream, o.unwanted, o.changed
 }
 
-func (o *outlet) wait(changed <-chan struct{}) error {
+func (o *outlet) waitChange(changed <-chan struct{}) error {
 	select {
 	case <-changed:
 		return nil
@@ -119,14 +119,14 @@ func (o *outlet) wait(changed <-chan struct{}) error {
 	}
 }
 
-// wake has everybody look who waits for a change. It needs mu.
-func (o *outlet) wake() {
+// wakeWaiters has everybody look who waits for a change. It needs mu.
+func (o *outlet) wakeWaiters() {
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
 
-// lose takes a stream away that a reset ended, unless there is another already.
-func (o *outlet) lose(stream *channel.Conn) {
+// loseStream takes a stream away that a reset ended, unless there is another already.
+func (o *outlet) loseStream(stream *channel.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.stream != stream {
@@ -134,26 +134,26 @@ func (o *outlet) lose(stream *channel.Conn) {
 	}
 	o.stream = nil
 	o.losses++
-	o.wake()
-	go o.tire(o.losses)
+	o.wakeWaiters()
+	go o.giveUpWaiting(o.losses)
 }
 
-// tire gives up waiting for whoever adopts the command.
-func (o *outlet) tire(loss int) {
-	if o.clock.wait(o.ctx, o.timeout) != nil {
+// giveUpWaiting gives up waiting for whoever adopts the command.
+func (o *outlet) giveUpWaiting(loss int) {
+	if o.clock.waitCounted(o.ctx, o.timeout) != nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.losses == loss && o.stream == nil {
 		o.unwanted = true
-		o.wake()
+		o.wakeWaiters()
 	}
 }
 
-// claim makes the caller the only one who may give a stream; false if there is
+// claimOutlet makes the caller the only one who may give a stream; false if there is
 // one that works, or somebody has claimed it.
-func (o *outlet) claim() bool {
+func (o *outlet) claimOutlet() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.claimed {
@@ -170,13 +170,13 @@ func (o *outlet) claim() bool {
 	return true
 }
 
-// give ends a claim, with a stream or nil.
-func (o *outlet) give(stream *channel.Conn) {
+// giveStream ends a claim, with a stream or nil.
+func (o *outlet) giveStream(stream *channel.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.claimed = false
 	if stream != nil {
 		o.stream, o.unwanted = stream, false
-		o.wake()
+		o.wakeWaiters()
 	}
 }

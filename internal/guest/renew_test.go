@@ -254,7 +254,7 @@ func TestQuestionsAreAskedAnew(t *testing.T) {
 	}
 	got := make(chan answer, 1)
 	go func() {
-		stream, reply, err := openStream(t.Context(), line{a.agent.config.Session, a.agent.clock}, channel.Open{Kind: channel.OpenWhy}, whyDeadline)
+		stream, reply, err := openStream(t.Context(), guestLine{a.agent.config.Session, a.agent.clock}, channel.Open{Kind: channel.OpenWhy}, whyDeadline)
 		if err == nil {
 			_ = stream.Close()
 		}
@@ -287,24 +287,24 @@ func TestUnwantedOutputIsThrownAway(t *testing.T) {
 	}
 	o := newOutlet(t.Context(), stream, a.agent.clock)
 	o.timeout = 1
-	if o.claim() {
+	if o.claimOutlet() {
 		t.Error("a stream that works was given away")
 	}
-	o.lose(stream)
+	o.loseStream(stream)
 	if err := o.WriteFrame(channel.FrameStdout, []byte("nobody's")); err != nil {
 		t.Error(err)
 	}
-	if _, unwanted, _ := o.now(); !unwanted {
+	if _, unwanted, _ := o.streamNow(); !unwanted {
 		t.Error("it was not thrown away")
 	}
-	if !o.claim() || o.claim() {
+	if !o.claimOutlet() || o.claimOutlet() {
 		t.Error("a claim is not one's own")
 	}
-	o.give(stream)
+	o.giveStream(stream)
 	if err := o.WriteFrame(channel.FrameStdout, []byte("wanted")); err != nil {
 		t.Error(err)
 	}
-	if got, err := o.await(); err != nil || got != stream {
+	if got, err := o.awaitStream(); err != nil || got != stream {
 		t.Errorf("%v, %v", got, err)
 	}
 	_ = stream.Close()

@@ -111,7 +111,7 @@ func askRequest(ctx context.Context, args []string, socket string, stdout, stder
 		_, _ = fmt.Fprintf(stderr, "cofferdam: %s\n", err)
 		return 1
 	}
-	return ask(ctx, fmt.Sprintf("%s %d\n%s", questionRequest, len(doc), doc), socket, stdout, stderr)
+	return askAgent(ctx, fmt.Sprintf("%s %d\n%s", questionRequest, len(doc), doc), socket, stdout, stderr)
 }
 
 // requestText reads the document that follows a request's line, has the host

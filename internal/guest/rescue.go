@@ -22,17 +22,17 @@ const (
 // errHeldUp says why a child never became its program.
 var errHeldUp = errors.New("other processes of the sandbox held it up before its first instruction")
 
-// await waits until a child has become its program. One that is held up is helped on, and
+// awaitChild waits until a child has become its program. One that is held up is helped on, and
 // killed when that has been of no use for so long; nobody but its own start waits for it
 // meanwhile.
-func (r *reaper) await(id process.ID, told *os.File, clock *clock, bound time.Duration) error {
-	until := clock.read() + bound
+func (r *reaper) awaitChild(id process.ID, told *os.File, clock *clock, bound time.Duration) error {
+	until := clock.readTime() + bound
 	for {
-		err := began(told, startTimeout)
+		err := awaitBegun(told, startTimeout)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		if clock.read() > until {
+		if clock.readTime() > until {
 			_ = id.Signal(unix.SIGKILL) // it may have begun meanwhile: its start has failed all the same
 			return errHeldUp
 		}
@@ -56,7 +56,7 @@ func (r *reaper) helpOn(id process.ID, told *os.File) error {
 		if stopped(id) {
 			_ = id.Signal(unix.SIGCONT) // it may have begun meanwhile
 		}
-		if err := began(told, startHelp); !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(end) {
+		if err := awaitBegun(told, startHelp); !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(end) {
 			return err
 		}
 	}

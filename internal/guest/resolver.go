@@ -31,14 +31,14 @@ var errBusy = errors.New("too many questions at once")
 // host about others whether they exist, and sends a question nowhere else.
 type resolver struct {
 	names   *names
-	session line
+	session guestLine
 	log     *slog.Logger
 	servers []*dns.Server
 	slots   chan struct{} // one for each answer being worked on
 
 	mu      sync.Mutex // guards the rest
 	known   map[string]known
-	pending map[string]*question
+	pending map[string]*dnsQuestion
 }
 
 // known is a positive answer that is still fresh.
@@ -47,18 +47,18 @@ type known struct {
 	until   time.Time
 }
 
-// question is one that the host is being asked; done is closed with the result.
-type question struct {
+// dnsQuestion is one that the host is being asked; done is closed with the result.
+type dnsQuestion struct {
 	done    chan struct{}
 	address netip.Addr
 	exists  bool
 	err     error
 }
 
-func newResolver(names *names, session line, log *slog.Logger) *resolver {
+func newResolver(names *names, session guestLine, log *slog.Logger) *resolver {
 	return &resolver{
 		names: names, session: session, log: log, slots: make(chan struct{}, maxAnswers),
-		known: map[string]known{}, pending: map[string]*question{},
+		known: map[string]known{}, pending: map[string]*dnsQuestion{},
 	}
 }
 
@@ -74,7 +74,7 @@ func (r *resolver) listen(ctx context.Context, address string) error {
 		_ = packets.Close()
 		return err
 	}
-	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { r.answer(ctx, w, m) })
+	handler := dns.HandlerFunc(func(w dns.ResponseWriter, m *dns.Msg) { r.answerMessage(ctx, w, m) })
 	r.servers = []*dns.Server{
 		{PacketConn: packets, Handler: handler, UDPSize: maxMessage, ReadTimeout: questionLimit},
 		{Listener: newFewConns(streams, maxTCP), Handler: handler, ReadTimeout: questionLimit, MaxTCPQueries: 64},
@@ -85,8 +85,8 @@ func (r *resolver) listen(ctx context.Context, address string) error {
 // address is where the resolver listens.
 func (r *resolver) address() string { return r.servers[0].PacketConn.LocalAddr().String() }
 
-// serve answers until close.
-func (r *resolver) serve() {
+// serveDNS answers until close.
+func (r *resolver) serveDNS() {
 	var all sync.WaitGroup
 	for _, server := range r.servers {
 		all.Go(func() {
@@ -98,7 +98,7 @@ func (r *resolver) serve() {
 	all.Wait()
 }
 
-func (r *resolver) close() {
+func (r *resolver) closeResolver() {
 	for _, server := range r.servers {
 		if err := server.Shutdown(); err != nil { // not started yet
 			if server.PacketConn != nil {
@@ -111,8 +111,8 @@ func (r *resolver) close() {
 	}
 }
 
-// answer answers one message.
-func (r *resolver) answer(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
+// answerMessage answers one message.
+func (r *resolver) answerMessage(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) {
 	reply := new(dns.Msg)
 	if m.Opcode != dns.OpcodeQuery || len(m.Question) != 1 || m.Question[0].Qclass != dns.ClassINET {
 		_ = w.WriteMsg(reply.SetRcode(m, dns.RcodeRefused))
@@ -127,19 +127,19 @@ func (r *resolver) answer(ctx context.Context, w dns.ResponseWriter, m *dns.Msg)
 	}
 	reply.SetReply(m)
 	reply.Authoritative, reply.RecursionAvailable = true, true
-	reply.Rcode = r.fill(ctx, reply, m.Question[0])
+	reply.Rcode = r.fillRecords(ctx, reply, m.Question[0])
 	if err := w.WriteMsg(reply); err != nil {
 		r.log.Debug("an answer was not taken", "error", err)
 	}
 }
 
-// fill puts the records for q into reply and returns the code.
-func (r *resolver) fill(ctx context.Context, reply *dns.Msg, q dns.Question) int {
+// fillRecords puts the records for q into reply and returns the code.
+func (r *resolver) fillRecords(ctx context.Context, reply *dns.Msg, q dns.Question) int {
 	name := dns.CanonicalName(q.Name)
 	name = name[:len(name)-1]
 	header := dns.RR_Header{Name: q.Name, Class: dns.ClassINET, Ttl: answerTTL}
 	if address, ok := reverseAddress(name); ok {
-		target, ok := r.names.named(address)
+		target, ok := r.names.nameOf(address)
 		if !ok {
 			return dns.RcodeNameError
 		}
@@ -187,7 +187,7 @@ func (r *resolver) lookup(ctx context.Context, name string) (netip.Addr, bool, e
 			r.mu.Unlock()
 			return netip.Addr{}, false, errBusy
 		}
-		q = &question{done: make(chan struct{})}
+		q = &dnsQuestion{done: make(chan struct{})}
 		r.pending[name] = q
 	}
 	r.mu.Unlock()
@@ -199,7 +199,7 @@ func (r *resolver) lookup(ctx context.Context, name string) (netip.Addr, bool, e
 }
 
 // ask asks the host and completes q.
-func (r *resolver) ask(ctx context.Context, name string, q *question) {
+func (r *resolver) ask(ctx context.Context, name string, q *dnsQuestion) {
 	q.address, q.exists, q.err = r.askHost(ctx, name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +225,7 @@ func (r *resolver) askHost(ctx context.Context, name string) (netip.Addr, bool, 
 	if answer.DNS == nil || !answer.DNS.Exists {
 		return netip.Addr{}, false, nil
 	}
-	address, err := r.names.add(ctx, name, answer.DNS.Ports)
+	address, err := r.names.addName(ctx, name, answer.DNS.Ports)
 	return address, err == nil, err
 }
 
@@ -251,7 +251,7 @@ func (l *fewConns) Accept() (net.Conn, error) {
 		case l.slots <- struct{}{}:
 			return &countedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.slots })}, nil
 		default:
-			reset(conn)
+			resetConn(conn)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func message(name string, kind uint16) *dns.Msg {
 func TestResolver(t *testing.T) {
 	var asked atomic.Int64
 	a := startBare(t, worldOf(map[string][]int{"api.example": {8443}, "refused.example": {8443}}, &asked))
-	if err := a.agent.names.know(t.Context(), nil); err != nil {
+	if err := a.agent.names.knowNames(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string]struct {

@@ -16,12 +16,12 @@ const clockError = time.Minute
 // clockSlack is how far it may be off before it is set.
 const clockSlack = 2 * time.Second
 
-// hold stops the clock of the commands' timeouts, or lets it go on.
-func (a *Agent) hold(h *channel.Hold) error {
+// holdClock stops the clock of the commands' timeouts, or lets it go on.
+func (a *Agent) holdClock(h *channel.Hold) error {
 	if h == nil {
 		return errors.New("a hold call needs its body")
 	}
-	a.paid.stop(h.Stopped)
+	a.paid.stopClock(h.Stopped)
 	return nil
 }
 

@@ -16,14 +16,14 @@ import (
 // unchanged is -1 for the system calls that set ids.
 const unchanged = ^uintptr(0)
 
-// as runs do with what user may do to files, and no more: on a thread of its own
+// actAs runs do with what user may do to files, and no more: on a thread of its own
 // whose effective ids are the user's and which has no effective capabilities.
 // What do opens keeps working afterwards.
 //
 // Only the effective ids change, so that the thread can come back, and so that
 // it can't be signalled or traced by the user meanwhile. The Go runtime makes no
 // thread from one that is locked, so nothing inherits them.
-func as(user channel.User, do func() error) error {
+func actAs(user channel.User, do func() error) error {
 	if !isRoot() { // a thread more may be one too many in a sandbox that is full of processes
 		if user.UID != os.Getuid() {
 			return fmt.Errorf("the agent may not act as the user %.80q", user.Name)

@@ -13,14 +13,14 @@ const endOfTransmission = 4
 // stdio is a command's input and outputs: pipes, or one terminal.
 type stdio struct {
 	child    [3]*os.File // what the command gets; with a terminal all the same
-	outputs  []output
+	outputs  []outputStream
 	input    *input
 	terminal *terminal // nil without one
 	ours     []*os.File
 }
 
-// output is one stream of bytes from the command.
-type output struct {
+// outputStream is one stream of bytes from the command.
+type outputStream struct {
 	file *os.File
 	kind channel.FrameType
 }
@@ -37,7 +37,7 @@ func newStdio(exec *channel.Exec, user channel.User) (*stdio, error) {
 	}
 	if err != nil {
 		s.closeChild()
-		s.close()
+		s.closePipes()
 		return nil, err
 	}
 	return s, nil
@@ -51,7 +51,7 @@ func (s *stdio) useTerminal(size channel.WindowSize, user channel.User) error {
 	s.terminal = &master
 	s.child = [3]*os.File{slave, slave, slave}
 	s.ours = []*os.File{master.File}
-	s.outputs = []output{{master.File, channel.FrameStdout}}
+	s.outputs = []outputStream{{master.File, channel.FrameStdout}}
 	s.input = newInput(master.File, []byte{endOfTransmission})
 	return nil
 }
@@ -61,13 +61,13 @@ func (s *stdio) usePipes(stdin bool) error {
 		return err
 	}
 	for i, kind := range []channel.FrameType{channel.FrameStdout, channel.FrameStderr} {
-		child, ours, err := pipe(false)
+		child, ours, err := makePipe(false)
 		if err != nil {
 			return err
 		}
 		s.child[i+1] = child
 		s.ours = append(s.ours, ours)
-		s.outputs = append(s.outputs, output{ours, kind})
+		s.outputs = append(s.outputs, outputStream{ours, kind})
 	}
 	return nil
 }
@@ -80,10 +80,10 @@ func (s *stdio) usePipeForInput(stdin bool) error {
 		}
 		s.child[0] = null
 		s.input = newInput(nil, nil)
-		s.input.stop()
+		s.input.stopInput()
 		return nil
 	}
-	child, ours, err := pipe(true)
+	child, ours, err := makePipe(true)
 	if err != nil {
 		return err
 	}
@@ -109,8 +109,8 @@ func (s *stdio) closeChild() {
 	}
 }
 
-// close closes the agent's part; blocked reads and writes return.
-func (s *stdio) close() {
+// closePipes closes the agent's part; blocked reads and writes return.
+func (s *stdio) closePipes() {
 	for _, file := range s.ours {
 		_ = file.Close()
 	}

@@ -32,7 +32,7 @@ func Sudo(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "sudo:", err)
 		return 1
 	}
-	argv := asked.argv()
+	argv := asked.commandArgv()
 	switch {
 	case asked.tells:
 		fmt.Fprint(stdout, sudoNothing)
@@ -100,12 +100,12 @@ func parseSudo(args []string) (sudoRequest, error) {
 // option takes one argument with options, and tells how many of the next it used.
 func (s *sudoRequest) option(arg string, next []string) (used int, err error) {
 	if long, ok := strings.CutPrefix(arg, "--"); ok {
-		return s.long(long, next)
+		return s.takeLong(long, next)
 	}
 	for i, letter := range arg[1:] {
 		valued := strings.ContainsRune(sudoValued, letter) && (letter != 'h' || len(arg) > 2 || len(next) > 1)
 		if !valued {
-			if err := s.plain(letter); err != nil {
+			if err := s.takeLetter(letter); err != nil {
 				return 0, err
 			}
 			continue
@@ -117,13 +117,13 @@ func (s *sudoRequest) option(arg string, next []string) (used int, err error) {
 			}
 			value, used = next[0], 1
 		}
-		s.value(letter, value)
+		s.takeValue(letter, value)
 		return used, nil
 	}
 	return 0, nil
 }
 
-func (s *sudoRequest) plain(letter rune) error {
+func (s *sudoRequest) takeLetter(letter rune) error {
 	switch letter {
 	case 's':
 		s.shell = true
@@ -141,7 +141,7 @@ func (s *sudoRequest) plain(letter rune) error {
 	return nil
 }
 
-func (s *sudoRequest) value(letter rune, value string) {
+func (s *sudoRequest) takeValue(letter rune, value string) {
 	switch letter {
 	case 'u':
 		s.user = value
@@ -150,8 +150,8 @@ func (s *sudoRequest) value(letter rune, value string) {
 	}
 }
 
-// long takes --name, --name=value and --name value.
-func (s *sudoRequest) long(arg string, next []string) (used int, err error) {
+// takeLong takes --name, --name=value and --name value.
+func (s *sudoRequest) takeLong(arg string, next []string) (used int, err error) {
 	name, value, given := strings.Cut(arg, "=")
 	letters := map[string]rune{
 		"user": 'u', "group": 'g', "chdir": 'D', "host": 'h', "prompt": 'p', "close-from": 'C', "command-timeout": 'T', "other-user": 'U',
@@ -163,13 +163,13 @@ func (s *sudoRequest) long(arg string, next []string) (used int, err error) {
 	case !ok:
 		return 0, fmt.Errorf("there is no option --%s", name)
 	case !strings.ContainsRune(sudoValued, letter):
-		return 0, s.plain(letter)
+		return 0, s.takeLetter(letter)
 	case !given && len(next) == 0:
 		return 0, fmt.Errorf("option --%s needs a value", name)
 	case !given:
 		value, used = next[0], 1
 	}
-	s.value(letter, value)
+	s.takeValue(letter, value)
 	return used, nil
 }
 
@@ -190,8 +190,8 @@ func (s *sudoRequest) mayRun(uid int) error {
 	return errors.New("a command can't run as " + s.user + " here: sudo gives nothing in this sandbox")
 }
 
-// argv is what is run; nothing: nothing is asked for.
-func (s *sudoRequest) argv() []string {
+// commandArgv is what is run; nothing: nothing is asked for.
+func (s *sudoRequest) commandArgv() []string {
 	if !s.shell && !s.login {
 		return s.command
 	}

@@ -30,8 +30,8 @@ func TestSudoReadsItsCommandLine(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
-		if err := asked.mayRun(1000); err != nil || strings.Join(asked.argv(), " ") != want {
-			t.Errorf("%s: %q, %v", line, asked.argv(), err)
+		if err := asked.mayRun(1000); err != nil || strings.Join(asked.commandArgv(), " ") != want {
+			t.Errorf("%s: %q, %v", line, asked.commandArgv(), err)
 		}
 	}
 	if asked, err := parseSudo([]string{"A=1", "-E", "env"}); err != nil || !slices.Equal(asked.command, []string{"-E", "env"}) || asked.env[0] != "A=1" {

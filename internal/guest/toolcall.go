@@ -83,13 +83,13 @@ func Tool(ctx context.Context, args []string, c ToolConfig) int {
 		_, _ = io.WriteString(c.Stderr, toolHelp)
 		return 2
 	case len(args) == 0:
-		return c.told(c.list(ctx))
+		return c.tellFailure(c.listTools(ctx))
 	}
-	return c.told(c.call(ctx, args))
+	return c.tellFailure(c.callTool(ctx, args))
 }
 
-// told says a failure.
-func (c ToolConfig) told(err error) int {
+// tellFailure says a failure.
+func (c ToolConfig) tellFailure(err error) int {
 	if err == nil {
 		return 0
 	}
@@ -111,9 +111,9 @@ func dialTools(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// list prints a line for each tool, and what it takes.
-func (c ToolConfig) list(ctx context.Context) error {
-	answer, err := c.ask(ctx, "GET", "/tools", nil)
+// listTools prints a line for each tool, and what it takes.
+func (c ToolConfig) listTools(ctx context.Context) error {
+	answer, err := c.askHost(ctx, "GET", "/tools", nil)
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func (c ToolConfig) list(ctx context.Context) error {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// call calls a tool and prints its result: a text as it is, all else as JSON.
-func (c ToolConfig) call(ctx context.Context, args []string) error {
+// callTool calls a tool and prints its result: a text as it is, all else as JSON.
+func (c ToolConfig) callTool(ctx context.Context, args []string) error {
 	given := []byte("{}")
 	if len(args) == 2 {
 		given = []byte(args[1])
@@ -148,7 +148,7 @@ func (c ToolConfig) call(ctx context.Context, args []string) error {
 		return err
 	}
 	body := bytes.Join([][]byte{[]byte(`{"tool":`), name, []byte(`,"args":`), given, []byte(`}`)}, nil)
-	answer, err := c.ask(ctx, "POST", "/call_tool", body)
+	answer, err := c.askHost(ctx, "POST", "/call_tool", body)
 	if err != nil {
 		return err
 	}
@@ -174,8 +174,8 @@ type toolAnswer struct {
 	} `json:"tools"`
 }
 
-// ask makes one request. It is HTTP 1.0, so that an answer is whole or has no end.
-func (c ToolConfig) ask(ctx context.Context, method, path string, body []byte) (answer toolAnswer, err error) {
+// askHost makes one request. It is HTTP 1.0, so that an answer is whole or has no end.
+func (c ToolConfig) askHost(ctx context.Context, method, path string, body []byte) (answer toolAnswer, err error) {
 	conn, err := c.Dial(ctx)
 	if err != nil {
 		return answer, err

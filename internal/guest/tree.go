@@ -23,14 +23,14 @@ const sweepLimit = 10 * time.Second
 // gentleSweeps are tried before the whole sandbox is held still.
 const gentleSweeps = 2
 
-// tree tells which processes came of a command. Descent and session are facts,
+// processTree tells which processes came of a command. Descent and session are facts,
 // and so is the lineage of an orphan that left its session, also when its own
 // command has ended. Where a process has lowered the limits that tell it, an orphan
 // younger than the command belongs to it if the limits leave that possible, unless
 // it carries the marker of another command that runs now, which it could have
 // forged: it outlives its own command's timeout by that while the other one runs,
 // and the other one must be one that its limits leave possible.
-type tree struct {
+type processTree struct {
 	root   process.ID // the command's first process
 	id     string     // the command's marker
 	number uint64     // the command's number; 0: none is known
@@ -55,8 +55,8 @@ type neighbour struct {
 	number uint64
 }
 
-// lead tells whether one of them leads the session.
-func (n neighbours) lead(session int) bool {
+// leadsSession tells whether one of them leads the session.
+func (n neighbours) leadsSession(session int) bool {
 	for id := range n {
 		if id.Pid == session {
 			return true
@@ -65,9 +65,9 @@ func (n neighbours) lead(session int) bool {
 	return false
 }
 
-// look finds the living members. Needs reaper.mu: under it no child of the agent
+// findMembers finds the living members. Needs reaper.mu: under it no child of the agent
 // is between its fork and its being known, which would make it an orphan.
-func (t *tree) look() ([]process.ID, error) {
+func (t *processTree) findMembers() ([]process.ID, error) {
 	t.other = t.others()
 	table, err := process.Table()
 	if err != nil {
@@ -77,7 +77,7 @@ func (t *tree) look() ([]process.ID, error) {
 }
 
 // members lists the living processes of the tree.
-func (t *tree) members(table map[int]process.Stat) []process.ID {
+func (t *processTree) members(table map[int]process.Stat) []process.ID {
 	var found []process.ID
 	verdicts := map[int]bool{t.self: false}
 	for _, id := range t.known {
@@ -86,15 +86,15 @@ func (t *tree) members(table map[int]process.Stat) []process.ID {
 		}
 	}
 	for pid, p := range table {
-		if t.has(table, verdicts, pid, 0) && !p.Dead {
+		if t.hasMember(table, verdicts, pid, 0) && !p.Dead {
 			found = append(found, p.ID)
 		}
 	}
 	return found
 }
 
-// has decides one process by its parents; verdicts keeps what was decided.
-func (t *tree) has(table map[int]process.Stat, verdicts map[int]bool, pid, depth int) bool {
+// hasMember decides one process by its parents; verdicts keeps what was decided.
+func (t *processTree) hasMember(table map[int]process.Stat, verdicts map[int]bool, pid, depth int) bool {
 	if verdict, ok := verdicts[pid]; ok {
 		return verdict
 	}
@@ -113,7 +113,7 @@ func (t *tree) has(table map[int]process.Stat, verdicts map[int]bool, pid, depth
 	case p.Parent == t.self:
 		verdict = t.adopts(p)
 	default:
-		verdict = t.has(table, verdicts, p.Parent, depth+1)
+		verdict = t.hasMember(table, verdicts, p.Parent, depth+1)
 	}
 	verdicts[pid] = verdict
 	return verdict
@@ -121,11 +121,11 @@ func (t *tree) has(table map[int]process.Stat, verdicts map[int]bool, pid, depth
 
 // unclaimed tells whether the root's number was not given to another process, now,
 // whose session and group would then be no proof. Nobody has it: no process.
-func (t *tree) unclaimed(now process.ID) bool { return now.Pid == 0 || now == t.root }
+func (t *processTree) unclaimed(now process.ID) bool { return now.Pid == 0 || now == t.root }
 
 // adopts decides about an orphan.
-func (t *tree) adopts(p process.Stat) bool {
-	if p.Start < t.root.Start || t.other.lead(p.Session) {
+func (t *processTree) adopts(p process.Stat) bool {
+	if p.Start < t.root.Start || t.other.leadsSession(p.Session) {
 		return false
 	}
 	came := lineageOf(p.Pid)
@@ -147,16 +147,16 @@ func (t *tree) adopts(p process.Stat) bool {
 	return true
 }
 
-// signal sends sig to every member and returns how many there were.
-func (t *tree) signal(sig unix.Signal) int {
+// signalMembers sends sig to every member and returns how many there were.
+func (t *processTree) signalMembers(sig unix.Signal) int {
 	t.reaper.mu.Lock()
 	defer t.reaper.mu.Unlock()
 	return t.signalHeld(sig)
 }
 
 // signalHeld is signal for who holds reaper.mu.
-func (t *tree) signalHeld(sig unix.Signal) int {
-	members, err := t.look()
+func (t *processTree) signalHeld(sig unix.Signal) int {
+	members, err := t.findMembers()
 	if err != nil {
 		t.reaper.signalHeld(t.root, sig) // without a process table the group is all that is known
 		return 0
@@ -167,26 +167,26 @@ func (t *tree) signalHeld(sig unix.Signal) int {
 	return len(members)
 }
 
-// kill ends the tree and returns how many processes were still there after
+// killMembers ends the tree and returns how many processes were still there after
 // sweepLimit. Each sweep stops the members before it kills them, so that a tree
 // that forks as fast as it dies does not get away; where that is not enough,
 // the whole sandbox stands still while they die.
-func (t *tree) kill() int {
-	deadline := t.clock.read() + sweepLimit
+func (t *processTree) killMembers() int {
+	deadline := t.clock.readTime() + sweepLimit
 	for sweep := 0; ; sweep++ {
-		left := t.sweep(sweep >= gentleSweeps)
-		if left == 0 || t.clock.read() > deadline {
+		left := t.sweepMembers(sweep >= gentleSweeps)
+		if left == 0 || t.clock.readTime() > deadline {
 			return left
 		}
 		time.Sleep(sweepPause)
 	}
 }
 
-// sweep kills what is there now, the command's own process before any is stopped:
+// sweepMembers kills what is there now, the command's own process before any is stopped:
 // the end of a member has gVisor send SIGHUP to a process group of which some are
 // stopped, and a command that is killed is told as killed. The lock is held from the stop to
 // the end of it: nobody else stops or continues anything meanwhile.
-func (t *tree) sweep(all bool) int {
+func (t *processTree) sweepMembers(all bool) int {
 	t.reaper.mu.Lock()
 	defer t.reaper.mu.Unlock()
 	t.killRoot()
@@ -201,8 +201,8 @@ func (t *tree) sweep(all bool) int {
 
 // killRoot kills the command's own process, and remembers the members: those that
 // become orphans by that are not judged anew. Needs reaper.mu.
-func (t *tree) killRoot() {
-	members, err := t.look()
+func (t *processTree) killRoot() {
+	members, err := t.findMembers()
 	if err != nil {
 		return
 	}
@@ -223,21 +223,21 @@ func holdStill(sig unix.Signal) {
 	}
 }
 
-// wait returns when no member lives any more, or after limit.
-func (t *tree) wait(limit time.Duration) {
-	deadline := t.clock.read() + limit
-	for left := limit; left > 0; left = deadline - t.clock.read() {
-		if t.over() {
+// waitGone returns when no member lives any more, or after limit.
+func (t *processTree) waitGone(limit time.Duration) {
+	deadline := t.clock.readTime() + limit
+	for left := limit; left > 0; left = deadline - t.clock.readTime() {
+		if t.isOver() {
 			return
 		}
 		time.Sleep(min(sweepPause, left))
 	}
 }
 
-func (t *tree) over() bool {
+func (t *processTree) isOver() bool {
 	t.reaper.mu.Lock()
 	defer t.reaper.mu.Unlock()
-	members, err := t.look()
+	members, err := t.findMembers()
 	return err == nil && len(members) == 0
 }
 

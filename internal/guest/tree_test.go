@@ -120,9 +120,9 @@ func TestTimeoutEndsAFastForker(t *testing.T) {
 	if e.exit.Code != 137 || !e.exit.TimedOut || e.exit.Error != "" {
 		t.Errorf("%+v", *e.exit)
 	}
-	alone := &tree{root: process.ID{Pid: e.started.PID}, id: "c1", self: os.Getpid(), reaper: newReaper()}
+	alone := &processTree{root: process.ID{Pid: e.started.PID}, id: "c1", self: os.Getpid(), reaper: newReaper()}
 	alone.others = func() neighbours { return nil }
-	if n := alone.signal(0); n != 0 {
+	if n := alone.signalMembers(0); n != 0 {
 		t.Errorf("%d processes are left", n)
 	}
 }
@@ -151,7 +151,7 @@ func TestMembers(t *testing.T) {
 	dead := table[15]
 	dead.Dead = true
 	table[15] = dead
-	tr := &tree{root: table[10].ID, id: "c", self: 1, other: neighbours{
+	tr := &processTree{root: table[10].ID, id: "c", self: 1, other: neighbours{
 		table[20].ID: {id: "o"}, {Pid: 40, Start: 30}: {id: "p"}, table[50].ID: {},
 	}}
 	got := map[int]bool{}
@@ -182,7 +182,7 @@ func TestACommandThatStartsIsNobodysOrphan(t *testing.T) {
 	a := startAgent(t, nil)
 	deaf := a.start(channel.Exec{ID: "deaf", Argv: []string{"sh", "-c", `trap "" TERM; echo ready; cat >/dev/null`}, Stdin: true})
 	deaf.until("ready")
-	tree := a.agent.commands.find("deaf").tree()
+	tree := a.agent.commands.findCommand("deaf").treeOf()
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -191,7 +191,7 @@ func TestACommandThatStartsIsNobodysOrphan(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				tree.signal(unix.SIGTERM) // as old a tree as one that is being killed
+				tree.signalMembers(unix.SIGTERM) // as old a tree as one that is being killed
 			}
 		}
 	}()
@@ -298,7 +298,7 @@ func TestAStartThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 // others, and what was below it is killed with it, whatever it says of itself.
 func TestWhatWasAMemberStaysOne(t *testing.T) {
 	root, child, other := process.ID{Pid: 12, Start: 100}, process.ID{Pid: 14, Start: 110}, process.ID{Pid: 20, Start: 90}
-	tr := &tree{root: root, id: "a", self: 1, other: neighbours{other: {id: "b"}}}
+	tr := &processTree{root: root, id: "a", self: 1, other: neighbours{other: {id: "b"}}}
 	below := func(parent int) map[int]process.Stat {
 		return map[int]process.Stat{
 			1:  {ID: process.ID{Pid: 1, Start: 1}, Group: 1, Session: 1},

@@ -23,8 +23,8 @@ func systemBundles() []string {
 	}
 }
 
-// trust has programs that start from now on trust another CA than Configure said.
-func (a *Agent) trust(t *channel.Trust) error {
+// trustCA has programs that start from now on trust another CA than Configure said.
+func (a *Agent) trustCA(t *channel.Trust) error {
 	if t == nil {
 		return errors.New("a trust call needs its body")
 	}

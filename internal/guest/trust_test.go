@@ -29,11 +29,11 @@ func TestTrustAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("a later one")})
-	if err := a.trust(&channel.Trust{CAPEM: later}); err != nil {
+	if err := a.trustCA(&channel.Trust{CAPEM: later}); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []*channel.Trust{nil, {}, {CAPEM: []byte("no")}} {
-		if err := a.trust(bad); err == nil {
+		if err := a.trustCA(bad); err == nil {
 			t.Errorf("%+v was trusted", bad)
 		}
 	}

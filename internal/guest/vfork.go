@@ -48,8 +48,8 @@ type sharedStart struct {
 func (c *child) beginShared() (pid int, told *os.File, err error) {
 	s := &sharedStart{child: c, over: make(chan struct{})}
 	syscall.ForkLock.Lock()
-	go s.run()
-	over := s.await(startGrace)
+	go s.runStart()
+	over := s.awaitStart(startGrace)
 	syscall.ForkLock.Unlock()
 	if over {
 		pid, err = s.result()
@@ -64,16 +64,16 @@ func (c *child) beginShared() (pid int, told *os.File, err error) {
 	return pid, told, nil
 }
 
-// run makes the child and returns when it has become its program, or has ended.
-func (s *sharedStart) run() {
-	s.errno = s.child.vfork(&s.pid)
+// runStart makes the child and returns when it has become its program, or has ended.
+func (s *sharedStart) runStart() {
+	s.errno = s.child.vforkChild(&s.pid)
 	sharing.Add(-1)
 	close(s.over)
 }
 
-// await waits until the start is over, and gives up after grace. There is a child then, of which
+// awaitStart waits until the start is over, and gives up after grace. There is a child then, of which
 // pid is the number.
-func (s *sharedStart) await(grace time.Duration) (over bool) {
+func (s *sharedStart) awaitStart(grace time.Duration) (over bool) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for {
@@ -116,14 +116,14 @@ func (s *sharedStart) tellWhenOver(tell *os.File) {
 	_ = tell.Close() // nothing is buffered
 }
 
-// vfork makes a child with the agent's memory and returns when it has become its program, or has
+// vforkChild makes a child with the agent's memory and returns when it has become its program, or has
 // ended; the error is why there is no child. Goroutines run and memory is collected meanwhile,
 // but syscall.AllThreadsSyscall would wait for this thread.
 //
 //go:norace
 //go:nosplit
 //go:noinline
-func (c *child) vfork(pid *int32) syscall.Errno {
+func (c *child) vforkChild(pid *int32) syscall.Errno {
 	enterSyscall()
 	beforeFork()
 	errno := c.cloneShared(pid)

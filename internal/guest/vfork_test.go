@@ -47,7 +47,7 @@ func startBy(way func(*child) (int, *os.File, error), p program) (text string, s
 		return "", 0, 0, err
 	}
 	defer null.Close()
-	c, err := p.lay()
+	c, err := p.layChild()
 	if err != nil {
 		return "", 0, 0, err
 	}
@@ -56,7 +56,7 @@ func startBy(way func(*child) (int, *os.File, error), p program) (text string, s
 	if err := errors.Join(err, in.Close()); err != nil {
 		return "", 0, pid, err
 	}
-	refused := began(told, time.Minute)
+	refused := awaitBegun(told, time.Minute)
 	_ = told.Close() // it may be nil
 	data, err := io.ReadAll(out)
 	status, gone := awaitChild(pid)
@@ -245,11 +245,11 @@ type heldStart struct {
 func beginHeld(t *testing.T, file string) heldStart {
 	t.Helper()
 	p := program{file: file, argv: []string{"own"}, dir: "/", files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, uid: os.Getuid(), gid: os.Getgid()}
-	pid, told, err := p.begin()
+	pid, told, err := p.beginChild()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := began(told, time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := awaitBegun(told, time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("INCONCLUSIVE: nothing held %d up: %v", pid, err)
 	}
 	return heldStart{pid, told}
@@ -258,7 +258,7 @@ func beginHeld(t *testing.T, file string) heldStart {
 // ends waits for it once it has been let go.
 func (h heldStart) ends(t *testing.T) {
 	t.Helper()
-	refused := began(h.told, time.Minute)
+	refused := awaitBegun(h.told, time.Minute)
 	status, err := awaitChild(h.pid)
 	if err := errors.Join(refused, err, h.told.Close()); err != nil || status != 0 {
 		t.Errorf("%d ended with %d (%v)", h.pid, status, err)
@@ -287,7 +287,7 @@ func TestAHeldUpStartIsRefusedInTheEnd(t *testing.T) {
 	held := beginHeld(t, file)
 	defer held.told.Close()
 	release()
-	if err := began(held.told, time.Minute); !errors.Is(err, unix.ENOEXEC) {
+	if err := awaitBegun(held.told, time.Minute); !errors.Is(err, unix.ENOEXEC) {
 		t.Errorf("it was told %v", err)
 	}
 	if status, err := awaitChild(held.pid); err != nil || status.ExitStatus() != codeNotBegun {
@@ -322,7 +322,7 @@ func TestFewHeldUpStartsShareMemory(t *testing.T) {
 // TestAThousandStartsAtOnce: each ends as itself, and nothing is lost between them.
 func TestAThousandStartsAtOnce(t *testing.T) {
 	r := newReaper()
-	go r.run(t.Context())
+	go r.collectChildren(t.Context())
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -337,8 +337,8 @@ func TestAThousandStartsAtOnce(t *testing.T) {
 			}
 			var told *os.File
 			var root process.ID
-			done, err := r.start(func() (process.ID, error) {
-				pid, reading, err := p.begin()
+			done, err := r.startChild(func() (process.ID, error) {
+				pid, reading, err := p.beginChild()
 				if err != nil {
 					return process.ID{}, err
 				}
@@ -350,7 +350,7 @@ func TestAThousandStartsAtOnce(t *testing.T) {
 				t.Errorf("start %d: %v", i, err)
 				return
 			}
-			if err := r.await(root, told, newClock(), time.Minute); err != nil {
+			if err := r.awaitChild(root, told, newClock(), time.Minute); err != nil {
 				t.Errorf("start %d: %v", i, err)
 			}
 			_ = told.Close() // it may be nil

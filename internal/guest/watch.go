@@ -15,13 +15,13 @@ import (
 // maxEvents is how many changes wait for a host that does not read.
 const maxEvents = 4096
 
-// watch tells of changes in a directory until the host closes the stream, the
+// watchDir tells of changes in a directory until the host closes the stream, the
 // directory is gone, or the agent ends.
-func (c *fileCall) watch(ctx context.Context) error {
+func (c *fileCall) watchDir(ctx context.Context) error {
 	var tree *watchTree
 	var info *channel.FileInfo
-	err := c.at(search{follow: true}, func(p *place) (err error) {
-		if info, err = c.info(p); err != nil {
+	err := c.doAt(search{follow: true}, func(p *filePlace) (err error) {
+		if info, err = c.infoOf(p); err != nil {
 			return err
 		}
 		if info.Kind != channel.KindDir {
@@ -33,8 +33,8 @@ func (c *fileCall) watch(ctx context.Context) error {
 	if err != nil {
 		return replyFile(c.stream, nil, explainFile(c.path, err))
 	}
-	defer tree.close()
-	ctx, stop := heard(ctx, c.stream)
+	defer tree.closeTree()
+	ctx, stop := untilHostCloses(ctx, c.stream)
 	defer stop()
 	if err := replyFile(c.stream, info, nil); err != nil {
 		return err
@@ -42,16 +42,16 @@ func (c *fileCall) watch(ctx context.Context) error {
 	queue := newEventQueue()
 	var reading sync.WaitGroup
 	defer reading.Wait()
-	defer tree.close()
+	defer tree.closeTree()
 	reading.Go(func() {
-		defer queue.end()
-		tree.read(func(look func()) { _ = as(c.user, func() error { look(); return nil }) }, queue)
+		defer queue.endQueue()
+		tree.readEvents(func(look func()) { _ = actAs(c.user, func() error { look(); return nil }) }, queue)
 	})
 	defer context.AfterFunc(ctx, func() {
-		tree.close()
-		queue.end()
+		tree.closeTree()
+		queue.endQueue()
 	})()
-	return queue.send(c.stream)
+	return queue.sendEvents(c.stream)
 }
 
 // eventQueue is what a watch has seen and the host has not been told. Past
@@ -70,9 +70,9 @@ func newEventQueue() *eventQueue {
 	return q
 }
 
-// push adds changes, of which the host is told together; one that only repeats the
+// pushEvents adds changes, of which the host is told together; one that only repeats the
 // last is left out.
-func (q *eventQueue) push(events ...channel.FileEvent) {
+func (q *eventQueue) pushEvents(events ...channel.FileEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, event := range events {
@@ -88,23 +88,23 @@ func (q *eventQueue) push(events ...channel.FileEvent) {
 	q.change.Signal()
 }
 
-// lose notes that the kernel could not keep all.
-func (q *eventQueue) lose() {
+// noteLoss notes that the kernel could not keep all.
+func (q *eventQueue) noteLoss() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lost = true
 	q.change.Signal()
 }
 
-func (q *eventQueue) end() {
+func (q *eventQueue) endQueue() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
 	q.change.Signal()
 }
 
-// take waits for changes. False once there are none and none will come.
-func (q *eventQueue) take() (events []channel.FileEvent, lost, ok bool) {
+// takeEvents waits for changes. False once there are none and none will come.
+func (q *eventQueue) takeEvents() (events []channel.FileEvent, lost, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) == 0 && !q.lost && !q.ended {
@@ -115,20 +115,20 @@ func (q *eventQueue) take() (events []channel.FileEvent, lost, ok bool) {
 	return events, lost, len(events) > 0 || lost
 }
 
-// send tells the host until the end. That the stream breaks is its right.
-func (q *eventQueue) send(to *channel.Conn) error {
+// sendEvents tells the host until the end. That the stream breaks is its right.
+func (q *eventQueue) sendEvents(to *channel.Conn) error {
 	out := packer{stream: to, wrap: func(items []json.RawMessage) any { return map[string]any{"events": items} }}
 	for {
-		events, lost, ok := q.take()
+		events, lost, ok := q.takeEvents()
 		if !ok {
 			return nil
 		}
 		for _, event := range events {
-			if err := out.add(event); err != nil {
+			if err := out.addItem(event); err != nil {
 				return err
 			}
 		}
-		if err := out.flush(); err != nil {
+		if err := out.flushItems(); err != nil {
 			return err
 		}
 		if lost {

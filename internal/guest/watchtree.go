@@ -46,24 +46,24 @@ func newWatchTree(root string, recursive bool) (*watchTree, error) {
 		return nil, err
 	}
 	t := &watchTree{root: root, recursive: recursive, file: file, dirs: map[int]string{}, numbers: map[string]int{}, proc: procDevice()}
-	if err := t.add("", nil); err != nil {
-		t.close()
+	if err := t.addDir("", nil); err != nil {
+		t.closeTree()
 		return nil, err
 	}
 	return t, nil
 }
 
-// close ends a read. It may be called twice.
-func (t *watchTree) close() { _ = t.file.Close() }
+// closeTree ends a read. It may be called twice.
+func (t *watchTree) closeTree() { _ = t.file.Close() }
 
-// add watches a directory and, if the tree is recursive, those below it. found
+// addDir watches a directory and, if the tree is recursive, those below it. found
 // is told of everything that is there already; nil: nobody.
-func (t *watchTree) add(dir string, found *eventQueue) error {
+func (t *watchTree) addDir(dir string, found *eventQueue) error {
 	if len(t.dirs) >= maxWatched {
 		t.full = true
 		return nil
 	}
-	number, err := t.number(path.Join(t.root, dir))
+	number, err := t.watchNumber(path.Join(t.root, dir))
 	if err != nil {
 		return err
 	}
@@ -78,10 +78,10 @@ func (t *watchTree) add(dir string, found *eventQueue) error {
 	for _, entry := range entries {
 		name := path.Join(dir, entry.Name())
 		if temporary, _ := isTemporary(entry.Name()); found != nil && !temporary {
-			found.push(channel.FileEvent{Name: name, Change: channel.ChangeCreate})
+			found.pushEvents(channel.FileEvent{Name: name, Change: channel.ChangeCreate})
 		}
 		if entry.IsDir() && !t.foreign(name) {
-			if err := t.add(name, found); err != nil {
+			if err := t.addDir(name, found); err != nil {
 				t.full = true // not the user's to watch, gone, or past a limit
 			}
 		}
@@ -89,8 +89,8 @@ func (t *watchTree) add(dir string, found *eventQueue) error {
 	return nil
 }
 
-// number has the kernel watch a directory.
-func (t *watchTree) number(dir string) (int, error) {
+// watchNumber has the kernel watch a directory.
+func (t *watchTree) watchNumber(dir string) (int, error) {
 	number := 0
 	err := t.control(func(fd int) (err error) {
 		number, err = unix.InotifyAddWatch(fd, dir, watchMask|unix.IN_DONT_FOLLOW)
@@ -121,9 +121,9 @@ func (t *watchTree) foreign(dir string) bool {
 	return unix.Lstat(path.Join(t.root, dir), &stat) != nil || (t.proc != 0 && stat.Dev == t.proc)
 }
 
-// forget ends the watch over a directory that has another name now, and over
+// forgetDir ends the watch over a directory that has another name now, and over
 // those below it.
-func (t *watchTree) forget(dir string) {
+func (t *watchTree) forgetDir(dir string) {
 	for name, number := range t.numbers {
 		if name == dir || strings.HasPrefix(name, dir+"/") {
 			_ = t.control(func(fd int) error { _, err := unix.InotifyRmWatch(fd, uint32(number)); return err }) // it may be gone
@@ -133,9 +133,9 @@ func (t *watchTree) forget(dir string) {
 	}
 }
 
-// read puts changes into the queue until the tree is closed or its root is gone.
+// readEvents puts changes into the queue until the tree is closed or its root is gone.
 // look calls a function with the user's rights.
-func (t *watchTree) read(look func(func()), queue *eventQueue) {
+func (t *watchTree) readEvents(look func(func()), queue *eventQueue) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := t.file.Read(buf)
@@ -153,13 +153,13 @@ func (t *watchTree) read(look func(func()), queue *eventQueue) {
 			}
 			name, _, _ := bytes.Cut(rest[unix.SizeofInotifyEvent:size], []byte{0})
 			event.name, rest = string(name), rest[size:]
-			if !t.take(event, look, queue) {
+			if !t.takeEvent(event, look, queue) {
 				return
 			}
 		}
 		if t.full {
 			t.full = false
-			queue.lose()
+			queue.noteLoss()
 		}
 	}
 }
@@ -172,72 +172,72 @@ type inotifyEvent struct {
 	name   string
 }
 
-func (e inotifyEvent) has(mask uint32) bool { return e.mask&mask != 0 }
+func (e inotifyEvent) hasMask(mask uint32) bool { return e.mask&mask != 0 }
 
-// take looks at one event; false if the watch is over.
-func (t *watchTree) take(e inotifyEvent, look func(func()), queue *eventQueue) bool {
-	if e.has(unix.IN_Q_OVERFLOW) {
-		queue.lose()
-		look(func() { t.renew() })
+// takeEvent looks at one event; false if the watch is over.
+func (t *watchTree) takeEvent(e inotifyEvent, look func(func()), queue *eventQueue) bool {
+	if e.hasMask(unix.IN_Q_OVERFLOW) {
+		queue.noteLoss()
+		look(func() { t.renewWatches() })
 		return true
 	}
 	dir, known := t.dirs[e.number]
 	if !known {
 		return true
 	}
-	if e.has(unix.IN_IGNORED | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_UNMOUNT) {
-		return t.ended(e, dir, queue)
+	if e.hasMask(unix.IN_IGNORED | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_UNMOUNT) {
+		return t.dirEnded(e, dir, queue)
 	}
 	if e.name == "" {
 		return true // of the directory itself; the one above tells
 	}
 	name := path.Join(dir, e.name)
-	if t.ours(e, name, queue) {
+	if t.isOwnWrite(e, name, queue) {
 		return true
 	}
 	if change := changeOf(e.mask); change != "" {
-		queue.push(channel.FileEvent{Name: name, Change: change})
+		queue.pushEvents(channel.FileEvent{Name: name, Change: change})
 	}
-	if t.recursive && e.has(unix.IN_ISDIR) {
-		if e.has(unix.IN_MOVED_FROM) {
-			t.forget(name)
+	if t.recursive && e.hasMask(unix.IN_ISDIR) {
+		if e.hasMask(unix.IN_MOVED_FROM) {
+			t.forgetDir(name)
 		}
-		if e.has(unix.IN_CREATE | unix.IN_MOVED_TO) {
-			look(func() { t.full = t.add(name, queue) != nil || t.full })
+		if e.hasMask(unix.IN_CREATE | unix.IN_MOVED_TO) {
+			look(func() { t.full = t.addDir(name, queue) != nil || t.full })
 		}
 	}
 	return true
 }
 
-// ended is of a directory that is gone. Without its root the watch is over.
-func (t *watchTree) ended(e inotifyEvent, dir string, queue *eventQueue) bool {
+// dirEnded is of a directory that is gone. Without its root the watch is over.
+func (t *watchTree) dirEnded(e inotifyEvent, dir string, queue *eventQueue) bool {
 	if dir == "" {
 		change := channel.ChangeRemove
-		if e.has(unix.IN_MOVE_SELF) {
+		if e.hasMask(unix.IN_MOVE_SELF) {
 			change = channel.ChangeRename
 		}
-		queue.push(channel.FileEvent{Name: ".", Change: change})
+		queue.pushEvents(channel.FileEvent{Name: ".", Change: change})
 		return false
 	}
-	if !e.has(unix.IN_MOVE_SELF) { // else it is still there, under a name that an event above tells
+	if !e.hasMask(unix.IN_MOVE_SELF) { // else it is still there, under a name that an event above tells
 		delete(t.dirs, e.number)
 		delete(t.numbers, dir)
 	}
 	return true
 }
 
-// ours tells whether an event is of a file that the agent is writing for the
+// isOwnWrite tells whether an event is of a file that the agent is writing for the
 // host. Who watches is told of a write, and where there was no such file of its
 // creation and its mode, as if it had been made, given to its user and written in
 // place.
-func (t *watchTree) ours(e inotifyEvent, name string, queue *eventQueue) bool {
+func (t *watchTree) isOwnWrite(e inotifyEvent, name string, queue *eventQueue) bool {
 	if temporary, fresh := isTemporary(e.name); temporary {
-		if e.has(unix.IN_MOVED_FROM) {
+		if e.hasMask(unix.IN_MOVED_FROM) {
 			t.renamed, t.fresh = e.cookie, fresh
 		}
 		return true
 	}
-	if !e.has(unix.IN_MOVED_TO) || e.cookie == 0 || e.cookie != t.renamed {
+	if !e.hasMask(unix.IN_MOVED_TO) || e.cookie == 0 || e.cookie != t.renamed {
 		return false
 	}
 	t.renamed = 0
@@ -247,14 +247,14 @@ func (t *watchTree) ours(e inotifyEvent, name string, queue *eventQueue) bool {
 			{Name: name, Change: channel.ChangeCreate}, {Name: name, Change: channel.ChangeChmod}, {Name: name, Change: channel.ChangeWrite},
 		}
 	}
-	queue.push(changes...)
+	queue.pushEvents(changes...)
 	return true
 }
 
-// renew watches directories that came while events were lost.
-func (t *watchTree) renew() {
+// renewWatches watches directories that came while events were lost.
+func (t *watchTree) renewWatches() {
 	if t.recursive {
-		t.full = t.add("", nil) != nil || t.full
+		t.full = t.addDir("", nil) != nil || t.full
 	}
 }
 

@@ -41,7 +41,7 @@ const (
 
 // whyServer answers `cofferdam why`. Any process of the sandbox may ask.
 type whyServer struct {
-	session  line
+	session  guestLine
 	listener net.Listener
 	clients  chan struct{} // a slot for each client being served
 
@@ -50,7 +50,7 @@ type whyServer struct {
 	filled time.Time
 }
 
-func newWhyServer(session line) *whyServer {
+func newWhyServer(session guestLine) *whyServer {
 	return &whyServer{session: session, clients: make(chan struct{}, whyClients), tokens: whyBurst, filled: time.Now()}
 }
 
@@ -71,8 +71,8 @@ func (s *whyServer) listen(ctx context.Context, path string) error {
 	return os.Chmod(path, 0o666) //nolint:gosec // every user of the sandbox may ask
 }
 
-// serve answers clients until close, and waits for those being served.
-func (s *whyServer) serve(ctx context.Context) {
+// serveClients answers clients until close, and waits for those being served.
+func (s *whyServer) serveClients(ctx context.Context) {
 	var served sync.WaitGroup
 	defer served.Wait()
 	for {
@@ -84,7 +84,7 @@ func (s *whyServer) serve(ctx context.Context) {
 		case s.clients <- struct{}{}:
 			served.Go(func() {
 				defer func() { <-s.clients }()
-				s.answer(ctx, conn)
+				s.answerClient(ctx, conn)
 			})
 		default:
 			_ = conn.Close()
@@ -92,14 +92,14 @@ func (s *whyServer) serve(ctx context.Context) {
 	}
 }
 
-func (s *whyServer) close() { _ = s.listener.Close() }
+func (s *whyServer) closeServer() { _ = s.listener.Close() }
 
-// answer reads one question and writes the host's text.
-func (s *whyServer) answer(ctx context.Context, conn net.Conn) {
+// answerClient reads one question and writes the host's text.
+func (s *whyServer) answerClient(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
-	hurried, cancel := s.session.clock.within(ctx, whyDeadline)
+	hurried, cancel := s.session.clock.withTimeout(ctx, whyDeadline)
 	defer cancel()
-	lift := limit(hurried, conn)
+	lift := limitIO(hurried, conn)
 	in := bufio.NewReaderSize(io.LimitReader(conn, whyLine+maxRequestAsk), whyLine)
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -108,29 +108,29 @@ func (s *whyServer) answer(ctx context.Context, conn net.Conn) {
 	question := string(line[:len(line)-1])
 	length, isRequest := strings.CutPrefix(question, questionRequest+" ")
 	if !isRequest {
-		_, _ = io.WriteString(conn, s.text(ctx, question))
+		_, _ = io.WriteString(conn, s.textFor(ctx, question))
 		return
 	}
-	if !s.allow(time.Now()) {
+	if !s.allowQuestion(time.Now()) {
 		_, _ = io.WriteString(conn, tooMany)
 		return
 	}
 	if !lift() {
 		return
 	}
-	bounded, cancel := s.session.clock.within(ctx, requestDeadline)
+	bounded, cancel := s.session.clock.withTimeout(ctx, requestDeadline)
 	defer cancel()
-	defer limit(bounded, conn)()
+	defer limitIO(bounded, conn)()
 	_, _ = io.WriteString(conn, s.requestText(ctx, length, in))
 }
 
-// text is the answer to a question, or a sentence on why there is none.
-func (s *whyServer) text(ctx context.Context, question string) string {
+// textFor is the answer to a question, or a sentence on why there is none.
+func (s *whyServer) textFor(ctx context.Context, question string) string {
 	open, understood := parseQuestion(question)
 	if !understood {
 		return answerFailed + "This socket answers only \"" + questionWhy + " [" + questionJSON + "] [REQUEST]\".\n"
 	}
-	if !s.allow(time.Now()) {
+	if !s.allowQuestion(time.Now()) {
 		return tooMany
 	}
 	stream, answer, err := openStream(ctx, s.session, open, whyDeadline)
@@ -174,8 +174,8 @@ func isRequestID(word string) bool {
 	return len(word) > 0 && len(word) <= 40 && word[0] != '-' && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// allow takes a token, if there is one.
-func (s *whyServer) allow(now time.Time) bool {
+// allowQuestion takes a token, if there is one.
+func (s *whyServer) allowQuestion(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tokens = min(whyBurst, s.tokens+float64(now.Sub(s.filled))/float64(whyInterval))

@@ -61,7 +61,7 @@ func ReadPressure(dir string) (map[string]Pressure, error) {
 	for _, resource := range []string{"cpu", "memory", "io"} {
 		text, err := os.ReadFile(filepath.Join(dir, resource))
 		switch {
-		case errors.Is(err, fs.ErrNotExist) || isOff(err):
+		case errors.Is(err, fs.ErrNotExist) || isPressureOff(err):
 			continue
 		case err != nil:
 			return nil, err

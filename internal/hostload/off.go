@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isOff tells of an error by which a kernel that could count pressure says that it does not:
+// isPressureOff tells of an error by which a kernel that could count pressure says that it does not:
 // it was built or started so.
-func isOff(err error) bool {
+func isPressureOff(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTSUP)
 }

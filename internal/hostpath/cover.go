@@ -39,7 +39,7 @@ func (m Mark) Is(now Mark) bool {
 func (p *Path) Mark() (Mark, error) { return markOf(p.Fd()) }
 
 func markOf(fd int) (Mark, error) {
-	st, err := stat(fd)
+	st, err := statFD(fd)
 	if err != nil {
 		return "", err
 	}
@@ -90,8 +90,8 @@ func (t Tree) Cover(names map[string]Mark) Tree {
 	return t
 }
 
-// covers are the covered names with their marks.
-func (t Tree) covers() map[string]Mark {
+// coveredMarks are the covered names with their marks.
+func (t Tree) coveredMarks() map[string]Mark {
 	all := map[string]Mark{}
 	if t.Covered == "" {
 		return all
@@ -110,18 +110,18 @@ func (t Tree) covers() map[string]Mark {
 
 // markOf is a covered name's mark, which may be "".
 func (t Tree) markOf(name string) (m Mark, covered bool) {
-	m, covered = t.covers()[name]
+	m, covered = t.coveredMarks()[name]
 	return m, covered
 }
 
 // Lost tells whether something has the name of what a tree covers, or nothing has, that is not what was covered.
-func (t Tree) Lost() bool { return len(t.Settled().covers()) < len(t.covers()) }
+func (t Tree) Lost() bool { return len(t.Settled().coveredMarks()) < len(t.coveredMarks()) }
 
 // Settled is a copy of a tree as it counts when nobody writes in it any more: what still is what was covered was
 // covered all the time, whatever is put there from now on. The rest was not.
 func (t Tree) Settled() Tree {
 	names := map[string]Mark{}
-	for name, was := range t.covers() {
+	for name, was := range t.coveredMarks() {
 		if was == "" || was.Is(MarkAt(filepath.Join(t.Path, name))) {
 			names[name] = ""
 		}

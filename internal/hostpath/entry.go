@@ -29,32 +29,32 @@ var ErrDangling = errors.New("it is a link that leads to nothing")
 // leads to nothing, which it refuses. What is neither a file nor nothing is a *TypeError; without
 // its directory it is fs.ErrNotExist.
 func Find(path string, trees []Tree) (Entry, error) {
-	w, err := begin(path, trees)
+	w, err := beginWalk(path, trees)
 	if err != nil {
 		return Entry{}, err
 	}
-	defer w.close()
+	defer w.closeWalk()
 	ending := false // the path's end is a link
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
-		target, err := w.step(rest[0])
+		target, err := w.stepTo(rest[0])
 		last := strings.Join(rest[1:], "") == ""
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && ending:
 			return Entry{}, &fs.PathError{Op: "open", Path: path, Err: ErrDangling}
 		case errors.Is(err, fs.ErrNotExist) && last:
-			return w.entry(rest[0])
+			return w.entryAt(rest[0])
 		case err != nil:
 			return Entry{}, err
 		}
 		ending = ending || last && target != nil
 		rest = append(target, rest[1:]...)
 	}
-	return w.entry("")
+	return w.entryAt("")
 }
 
-// entry is that of where the walk has led, or of a name there that nothing has.
-func (w *walk) entry(missing string) (e Entry, err error) {
-	dir := w.here()
+// entryAt is that of where the walk has led, or of a name there that nothing has.
+func (w *pathWalk) entryAt(missing string) (e Entry, err error) {
+	dir := w.placeHere()
 	if missing == "" {
 		e.Name = dir.name
 		if e.File, err = identity(dir.fd, dir.stat); err != nil || e.File.Type != File || len(w.stack) < 2 {
@@ -70,12 +70,12 @@ func (w *walk) entry(missing string) (e Entry, err error) {
 	return e, nil
 }
 
-// open opens the directory, if it still is that one.
-func (e Entry) open() (*Path, error) { return Open(filepath.Dir(e.Name), e.Dir) }
+// openEntry opens the directory, if it still is that one.
+func (e Entry) openEntry() (*Path, error) { return Open(filepath.Dir(e.Name), e.Dir) }
 
 // Read reads the file, of at most a number of bytes, if it still is the one that was found.
 func (e Entry) Read(most int64) ([]byte, error) {
-	dir, err := e.open()
+	dir, err := e.openEntry()
 	if err != nil {
 		return nil, err
 	}
@@ -97,30 +97,30 @@ func (e Entry) readIn(dir *Path, most int64) ([]byte, error) {
 
 // Create makes the file, whole and durably. It is fs.ErrExist if something has the name.
 func (e Entry) Create(data []byte, mode fs.FileMode) error {
-	dir, err := e.open()
+	dir, err := e.openEntry()
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return named(e.Name, wholefile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
+	return withName(e.Name, wholefile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
 }
 
 // CreateFrom is Create of a file that is too large to be held: write writes it, and its error is
 // returned as it is. Nothing is left of a file that was not written whole.
 func (e Entry) CreateFrom(mode fs.FileMode, write func(io.Writer) error) error {
-	dir, err := e.open()
+	dir, err := e.openEntry()
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	return named(e.Name, wholefile.CreateFrom(filepath.Join(dir.Proc(), filepath.Base(e.Name)), mode, write))
+	return withName(e.Name, wholefile.CreateFrom(filepath.Join(dir.Proc(), filepath.Base(e.Name)), mode, write))
 }
 
 // OpenFile opens the file with flags of os.OpenFile that say whether it is read or written, and
 // makes it with a mode if none was found. One that was found must still be that one, and where none
 // was nothing may have come, else it is a *ChangedError, a *LinkError or fs.ErrExist. Close it.
 func (e Entry) OpenFile(flags int, mode fs.FileMode) (*os.File, error) {
-	dir, err := e.open()
+	dir, err := e.openEntry()
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +131,12 @@ func (e Entry) OpenFile(flags int, mode fs.FileMode) (*os.File, error) {
 	// A pipe in its place must not keep the caller waiting.
 	file, err := os.OpenFile(filepath.Join(dir.Proc(), filepath.Base(e.Name)), flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
 	if err != nil {
-		return nil, refusal(e.Name, named(e.Name, err))
+		return nil, refusal(e.Name, withName(e.Name, err))
 	}
 	if e.File.IsZero() {
 		return file, nil
 	}
-	st, err := stat(int(file.Fd()))
+	st, err := statFD(int(file.Fd()))
 	if err == nil {
 		var now Identity
 		if now, err = identity(int(file.Fd()), st); err == nil && !e.File.Is(now) {
@@ -152,7 +152,7 @@ func (e Entry) OpenFile(flags int, mode fs.FileMode) (*os.File, error) {
 // Replace writes the file anew, in one step and durably, with the mode and the owner of the one
 // that was found. If another has its name it is a *ChangedError, or a *LinkError.
 func (e Entry) Replace(data []byte) error {
-	dir, err := e.open()
+	dir, err := e.openEntry()
 	if err != nil {
 		return err
 	}
@@ -162,11 +162,11 @@ func (e Entry) Replace(data []byte) error {
 		return err
 	}
 	defer file.Close()
-	return named(e.Name, wholefile.ReplaceLike(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data))
+	return withName(e.Name, wholefile.ReplaceLike(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data))
 }
 
-// named gives an error the name that people know, in the place of a descriptor's.
-func named(name string, err error) error {
+// withName gives an error the name that people know, in the place of a descriptor's.
+func withName(name string, err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: path.Op, Path: name, Err: path.Err}
 	}
@@ -179,16 +179,16 @@ func named(name string, err error) error {
 // MakeDirs opens a directory, and makes it and those above it that are not there, with a mode
 // less the umask. It follows links as Resolve does.
 func MakeDirs(path string, mode fs.FileMode, trees []Tree) (*Path, error) {
-	w, err := begin(path, trees)
+	w, err := beginWalk(path, trees)
 	if err != nil {
 		return nil, err
 	}
-	defer w.close()
+	defer w.closeWalk()
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
-		target, err := w.step(rest[0])
+		target, err := w.stepTo(rest[0])
 		if errors.Is(err, fs.ErrNotExist) {
-			if err := unix.Mkdirat(w.here().fd, rest[0], uint32(mode.Perm())); err != nil && !errors.Is(err, unix.EEXIST) {
-				return nil, &fs.PathError{Op: "mkdir", Path: filepath.Join(w.here().name, rest[0]), Err: err}
+			if err := unix.Mkdirat(w.placeHere().fd, rest[0], uint32(mode.Perm())); err != nil && !errors.Is(err, unix.EEXIST) {
+				return nil, &fs.PathError{Op: "mkdir", Path: filepath.Join(w.placeHere().name, rest[0]), Err: err}
 			}
 			continue
 		}
@@ -197,7 +197,7 @@ func MakeDirs(path string, mode fs.FileMode, trees []Tree) (*Path, error) {
 		}
 		rest = append(target, rest[1:]...)
 	}
-	p, err := w.end()
+	p, err := w.endPath()
 	if err == nil && p.ID.Type != Dir {
 		p.Close()
 		return nil, &fs.PathError{Op: "mkdir", Path: p.Name, Err: unix.ENOTDIR}

@@ -150,112 +150,112 @@ const mostLinks = 40
 // agents are known to theirs. It is a *LinkError where there is one, and a *TypeError for what is neither a file nor a
 // directory.
 func Resolve(path string, trees []Tree) (*Path, error) {
-	w, err := begin(path, trees)
+	w, err := beginWalk(path, trees)
 	if err != nil {
 		return nil, err
 	}
-	return w.open()
+	return w.openEnd()
 }
 
 // Follow is Resolve through every link, whoever put it there: for places of Cofferdam's own, and for who asks where a name
 // leads to guard what is there, and would guard less if it were not followed.
 func Follow(path string) (*Path, error) {
-	w, err := begin(path, nil)
+	w, err := beginWalk(path, nil)
 	if err != nil {
 		return nil, err
 	}
 	w.follows = true
-	return w.open()
+	return w.openEnd()
 }
 
-// open goes to the path's end, and closes the walk.
-func (w *walk) open() (*Path, error) {
+// openEnd goes to the path's end, and closes the walk.
+func (w *pathWalk) openEnd() (*Path, error) {
 	path := w.path
-	defer w.close()
+	defer w.closeWalk()
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
-		target, err := w.step(rest[0])
+		target, err := w.stepTo(rest[0])
 		if err != nil {
 			return nil, err
 		}
 		rest = append(target, rest[1:]...)
 	}
-	return w.end()
+	return w.endPath()
 }
 
-// begin is a walk at the root, to an absolute path. The caller closes it.
-func begin(path string, trees []Tree) (*walk, error) {
+// beginWalk is a walk at the root, to an absolute path. The caller closes it.
+func beginWalk(path string, trees []Tree) (*pathWalk, error) {
 	if !filepath.IsAbs(path) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EINVAL}
 	}
-	w := &walk{path: path, trees: trees}
-	return w, w.enter("/", unix.AT_FDCWD)
+	w := &pathWalk{path: path, trees: trees}
+	return w, w.enterName("/", unix.AT_FDCWD)
 }
 
 // Links are the links that a path leads through, by their own places, as far as it leads
 // anywhere.
 func Links(path string) (resolved string, links []string, err error) {
-	if resolved, links, err = leads(path); err != nil {
+	if resolved, links, err = leadsTo(path); err != nil {
 		resolved = ""
 	}
 	return resolved, links, err
 }
 
-// leads is Links, which of a path that leads nowhere also returns where somebody would have to make it.
-func leads(path string) (resolved string, links []string, err error) {
-	w := &walk{path: path, follows: true}
-	defer w.close()
-	if err := w.enter("/", unix.AT_FDCWD); err != nil {
+// leadsTo is Links, which of a path that leads nowhere also returns where somebody would have to make it.
+func leadsTo(path string) (resolved string, links []string, err error) {
+	w := &pathWalk{path: path, follows: true}
+	defer w.closeWalk()
+	if err := w.enterName("/", unix.AT_FDCWD); err != nil {
 		return filepath.Clean(path), nil, err
 	}
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
-		target, err := w.step(rest[0])
+		target, err := w.stepTo(rest[0])
 		if err != nil {
-			return filepath.Join(append([]string{w.here().name}, rest...)...), w.links, err
+			return filepath.Join(append([]string{w.placeHere().name}, rest...)...), w.links, err
 		}
 		rest = append(target, rest[1:]...)
 	}
-	return w.here().name, w.links, nil
+	return w.placeHere().name, w.links, nil
 }
 
-// walk is the way to a path.
-type walk struct {
+// pathWalk is the way to a path.
+type pathWalk struct {
 	path  string
 	trees []Tree
 	// follows has every link followed. Nobody sets it by a parameter, so that a new caller is guarded.
 	follows bool
-	stack   []place // from the root to where the walk is
+	stack   []walkPlace // from the root to where the walk is
 	links   []string
 	// notes has others looked for at each link that is followed; other is the first that was found.
 	notes bool
 	other *Stranger
 }
 
-type place struct {
+type walkPlace struct {
 	name string
 	fd   int
 	stat unix.Statx_t
 }
 
-func (w *walk) here() place { return w.stack[len(w.stack)-1] }
+func (w *pathWalk) placeHere() walkPlace { return w.stack[len(w.stack)-1] }
 
-func (w *walk) close() {
+func (w *pathWalk) closeWalk() {
 	for _, p := range w.stack {
 		_ = unix.Close(p.fd) // nothing was written to it
 	}
 }
 
-// enter opens a name in a directory, and goes there; a link is itself.
-func (w *walk) enter(name string, in int) error {
+// enterName opens a name in a directory, and goes there; a link is itself.
+func (w *pathWalk) enterName(name string, in int) error {
 	full := name
 	if len(w.stack) > 0 {
-		full = filepath.Join(w.here().name, name)
+		full = filepath.Join(w.placeHere().name, name)
 	}
 	fd, err := unix.Openat(in, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: full, Err: err}
 	}
-	p := place{name: full, fd: fd}
-	if p.stat, err = stat(fd); err != nil {
+	p := walkPlace{name: full, fd: fd}
+	if p.stat, err = statFD(fd); err != nil {
 		_ = unix.Close(fd)
 		return &fs.PathError{Op: "stat", Path: full, Err: err}
 	}
@@ -263,26 +263,26 @@ func (w *walk) enter(name string, in int) error {
 	return nil
 }
 
-func (w *walk) leave() {
-	_ = unix.Close(w.here().fd)
+func (w *pathWalk) leaveDir() {
+	_ = unix.Close(w.placeHere().fd)
 	w.stack = w.stack[:len(w.stack)-1]
 }
 
-// step goes to the next name. Of a link it returns where that leads.
-func (w *walk) step(name string) (target []string, err error) {
+// stepTo goes to the next name. Of a link it returns where that leads.
+func (w *pathWalk) stepTo(name string) (target []string, err error) {
 	switch name {
 	case "", ".":
 		return nil, nil
 	case "..":
 		if len(w.stack) > 1 {
-			w.leave()
+			w.leaveDir()
 		}
 		return nil, nil
 	}
-	if err := w.enter(name, w.here().fd); err != nil {
+	if err := w.enterName(name, w.placeHere().fd); err != nil {
 		return nil, err
 	}
-	link := w.here()
+	link := w.placeHere()
 	if link.stat.Mode&unix.S_IFMT != unix.S_IFLNK {
 		return nil, nil
 	}
@@ -290,7 +290,7 @@ func (w *walk) step(name string) (target []string, err error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "readlink", Path: link.name, Err: err}
 	}
-	w.leave()
+	w.leaveDir()
 	if err := w.mayFollow(link); err != nil {
 		return nil, err
 	}
@@ -299,14 +299,14 @@ func (w *walk) step(name string) (target []string, err error) {
 	}
 	if filepath.IsAbs(to) {
 		for len(w.stack) > 1 {
-			w.leave()
+			w.leaveDir()
 		}
 	}
 	return strings.Split(to, "/"), nil
 }
 
 // mayFollow refuses a link of the directory that the walk is in, if somebody else could have put it there.
-func (w *walk) mayFollow(link place) error {
+func (w *pathWalk) mayFollow(link walkPlace) error {
 	if w.follows {
 		if !w.notes || w.other != nil {
 			return nil
@@ -315,7 +315,7 @@ func (w *walk) mayFollow(link place) error {
 		w.other, err = w.stranger(link)
 		return err
 	}
-	tree, ok, err := w.within()
+	tree, ok, err := w.treeWithin()
 	if err != nil {
 		return err
 	}
@@ -329,16 +329,16 @@ func (w *walk) mayFollow(link place) error {
 	return err
 }
 
-// within is the tree that the walk is in: by what the directories on the way are, or by where
+// treeWithin is the tree that the walk is in: by what the directories on the way are, or by where
 // the walk lies, since a part of a tree may be mounted elsewhere, too.
-func (w *walk) within() (Tree, bool, error) {
+func (w *pathWalk) treeWithin() (Tree, bool, error) {
 	if len(w.trees) == 0 {
 		return Tree{}, false, nil
 	}
 	for _, p := range w.stack {
 		id, err := identity(p.fd, p.stat)
 		for _, t := range w.trees {
-			if err != nil && t.Path == p.name || err == nil && t.has(p.name, id) {
+			if err != nil && t.Path == p.name || err == nil && t.hasRoot(p.name, id) {
 				return t, true, nil
 			}
 		}
@@ -348,16 +348,16 @@ func (w *walk) within() (Tree, bool, error) {
 		return Tree{}, false, err
 	}
 	for _, t := range w.trees {
-		if _, below := table.NameUnder(w.here().name, t.Path); below {
+		if _, below := table.NameUnder(w.placeHere().name, t.Path); below {
 			return t, true, nil
 		}
 	}
 	return Tree{}, false, nil
 }
 
-// end is where the walk has led.
-func (w *walk) end() (*Path, error) {
-	p := w.here()
+// endPath is where the walk has led.
+func (w *pathWalk) endPath() (*Path, error) {
+	p := w.placeHere()
 	id, err := identity(p.fd, p.stat)
 	if err != nil {
 		return nil, &TypeError{Path: p.name}

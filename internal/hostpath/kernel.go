@@ -21,9 +21,9 @@ var missing = sync.OnceValue(func() bool { //nolint:gochecknoglobals // a fact o
 	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)
 })
 
-// below opens a relative name in a directory (O_PATH), and is ELOOP where a link is on the
+// openBelow opens a relative name in a directory (O_PATH), and is ELOOP where a link is on the
 // way, also at its end.
-func below(dir int, rel string) (int, error) {
+func openBelow(dir int, rel string) (int, error) {
 	if rel == "" {
 		rel = "."
 	}
@@ -52,7 +52,7 @@ func atOnce(dir int, rel string) (int, error) {
 
 // notLink closes a descriptor of a link: NO_SYMLINKS and NOFOLLOW open the last one itself.
 func notLink(fd int) (int, error) {
-	st, err := stat(fd)
+	st, err := statFD(fd)
 	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		err = unix.ELOOP
 	}
@@ -89,7 +89,7 @@ func stepwise(dir int, rel string) (int, error) {
 	return at, nil
 }
 
-func stat(fd int) (st unix.Statx_t, err error) {
+func statFD(fd int) (st unix.Statx_t, err error) {
 	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_SYNC_AS_STAT, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
 	return st, err
 }

@@ -19,27 +19,27 @@ func Open(name string, want Identity) (*Path, error) {
 		return nil, err
 	}
 	defer unix.Close(root) //nolint:errcheck // nothing was written to it
-	fd, err := below(root, rel)
+	fd, err := openBelow(root, rel)
 	if err != nil {
 		return nil, refusal(name, err)
 	}
-	return taken(fd, name, want)
+	return takeFD(fd, name, want)
 }
 
 // Below opens what lies in the directory, at a relative name, and follows no link.
 func (p *Path) Below(rel string, want Identity) (*Path, error) {
 	name := filepath.Join(p.Name, rel)
-	fd, err := below(p.Fd(), rel)
+	fd, err := openBelow(p.Fd(), rel)
 	if err != nil {
 		return nil, refusal(name, err)
 	}
-	return taken(fd, name, want)
+	return takeFD(fd, name, want)
 }
 
-// taken is what a descriptor is of, if that is what is wanted; a zero identity wants any.
-func taken(fd int, name string, want Identity) (*Path, error) {
+// takeFD is what a descriptor is of, if that is what is wanted; a zero identity wants any.
+func takeFD(fd int, name string, want Identity) (*Path, error) {
 	p := &Path{Name: name, file: os.NewFile(uintptr(fd), name)}
-	st, err := stat(fd)
+	st, err := statFD(fd)
 	if err == nil {
 		p.ID, err = identity(fd, st)
 	}

@@ -33,15 +33,15 @@ func (s Stranger) String() string {
 // lies there, by a directory on the way, or by a link. nil: nowhere. A path that leads nowhere is judged as far as it leads, and by
 // who could make the rest there: in a directory such as /tmp everybody can.
 func StrangerOf(path string) (*Stranger, error) {
-	w, err := begin(path, nil)
+	w, err := beginWalk(path, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer w.close()
+	defer w.closeWalk()
 	w.follows, w.notes = true, true
 	missing := false
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
-		target, err := w.step(rest[0])
+		target, err := w.stepTo(rest[0])
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = true
 			break
@@ -67,7 +67,7 @@ func StrangerOf(path string) (*Stranger, error) {
 
 // stranger is the first place on the way so far, and then of others, in which somebody else decides. Every directory counts:
 // whoever may rename one can put a link of somebody trusted where it was not meant to be.
-func (w *walk) stranger(others ...place) (*Stranger, error) {
+func (w *pathWalk) stranger(others ...walkPlace) (*Stranger, error) {
 	for _, p := range slices.Concat(w.stack, others) {
 		uid, root := p.stat.Uid, w.stack[0].stat.Uid // who owns / decides everything anyway
 		if uid != 0 && int(uid) != os.Geteuid() && (uid != root || root == overflowUID() && !isRoots(p.name)) {
@@ -108,7 +108,7 @@ func isRoots(name string) bool {
 
 // isOpenToOthers tells whether others than its owner, root's group and this process's may write what is there. Where everybody
 // may write but only the owner rename, as in /tmp, what is there is its owner's. Nobody writes where a mount is read-only.
-func (p place) isOpenToOthers() (bool, error) {
+func (p walkPlace) isOpenToOthers() (bool, error) {
 	kind, mode := p.stat.Mode&unix.S_IFMT, p.stat.Mode
 	if mode&0o022 == 0 || kind != unix.S_IFDIR && kind != unix.S_IFREG || kind == unix.S_IFDIR && mode&unix.S_ISVTX != 0 {
 		return false, nil

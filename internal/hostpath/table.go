@@ -77,7 +77,7 @@ func (table Table) mountOf(path string) (m Mounted, ok bool) {
 			}
 			onWay := one.Parent == m.ID && one.ID != m.ID
 			if !ok { // where the way begins: no mount that this process sees bears it
-				onWay = one.ID == one.Parent || !table.has(one.Parent)
+				onWay = one.ID == one.Parent || !table.hasMount(one.Parent)
 			}
 			if onWay {
 				next, found = one, true
@@ -91,7 +91,7 @@ func (table Table) mountOf(path string) (m Mounted, ok bool) {
 	return m, ok
 }
 
-func (table Table) has(id string) bool {
+func (table Table) hasMount(id string) bool {
 	return slices.ContainsFunc(table, func(m Mounted) bool { return m.ID == id })
 }
 

@@ -20,8 +20,8 @@ type Tree struct {
 	Marks string
 }
 
-// has tells whether a directory on the way is the tree's root, under whatever name.
-func (t Tree) has(path string, id Identity) bool {
+// hasRoot tells whether a directory on the way is the tree's root, under whatever name.
+func (t Tree) hasRoot(path string, id Identity) bool {
 	return t.Path == path || t.ID.Inode != 0 && t.ID.IsAfterBoot(id)
 }
 
@@ -68,27 +68,27 @@ func (l *Lookup) Within(path string) (Tree, bool) {
 	if len(l.trees) == 0 {
 		return Tree{}, false
 	}
-	resolved, names, err := leads(path)
+	resolved, names, err := leadsTo(path)
 	if names = append(names, resolved); err != nil {
 		names = append(names, filepath.Clean(path))
 	}
 	for _, name := range names {
-		if tree, is := l.holds(name); is {
+		if tree, is := l.treeOf(name); is {
 			return tree, true
 		}
 	}
 	return Tree{}, false
 }
 
-// holds tells which tree a name without links lies in that does not cover it.
-func (l *Lookup) holds(name string) (Tree, bool) {
+// treeOf tells which tree a name without links lies in that does not cover it.
+func (l *Lookup) treeOf(name string) (Tree, bool) {
 	spot, known := l.table.SpotOf(name)
 	for i, t := range l.trees {
 		if t.Path == "/" {
 			return t, true
 		}
 		for _, one := range l.shown[i].namesOf(name, t.Path, spot, known) {
-			if !l.covers(t, one, t.Path) {
+			if !l.isCovered(t, one, t.Path) {
 				return t, true
 			}
 		}
@@ -96,7 +96,7 @@ func (l *Lookup) holds(name string) (Tree, bool) {
 	for dir := name; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		id := l.identity(dir)
 		for _, t := range l.trees {
-			if !id.IsZero() && t.ID.Inode != 0 && t.ID.IsAfterBoot(id) && !l.covers(t, name, dir) {
+			if !id.IsZero() && t.ID.Inode != 0 && t.ID.IsAfterBoot(id) && !l.isCovered(t, name, dir) {
 				return t, true
 			}
 		}
@@ -104,17 +104,17 @@ func (l *Lookup) holds(name string) (Tree, bool) {
 	return Tree{}, false
 }
 
-// covers tells whether a name at or below a tree's root, which may have another name by now, is covered.
-func (l *Lookup) covers(t Tree, name, root string) bool {
+// isCovered tells whether a name at or below a tree's root, which may have another name by now, is covered.
+func (l *Lookup) isCovered(t Tree, name, root string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(name, root), "/"), "/")
 	if first == "" {
 		return false
 	}
 	was, covered := t.markOf(first)
-	return covered && (was == "" || was.Is(l.mark(filepath.Join(root, first))))
+	return covered && (was == "" || was.Is(l.markOf(filepath.Join(root, first))))
 }
 
-func (l *Lookup) mark(name string) Mark {
+func (l *Lookup) markOf(name string) Mark {
 	m, known := l.marks[name]
 	if !known {
 		m = MarkAt(name)
@@ -139,7 +139,7 @@ func identityAt(name string) (id Identity, ok bool) {
 		return Identity{}, false
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written to it
-	st, err := stat(fd)
+	st, err := statFD(fd)
 	if err != nil {
 		return Identity{}, false
 	}

@@ -19,10 +19,10 @@ const (
 	maxRefusals  = 1_000 // different ones that are remembered
 )
 
-// enter lets a request in or says why not. Refusals are on record, and of each caller and route one waits for that in a
+// enterRequest lets a request in or says why not. Refusals are on record, and of each caller and route one waits for that in a
 // minute. Who shows no valid token and is let in is counted until leave, which is called once, with an error too: no
 // stranger has the daemon hold any number of answers. A refusal is not, so that no others keep it off the record.
-func (s *Server) enter(r *http.Request, to route) (entered *http.Request, leave func(), err error) {
+func (s *Server) enterRequest(r *http.Request, to route) (entered *http.Request, leave func(), err error) {
 	nobody := func() {}
 	who, unknown := s.identify(r)
 	if unknown != nil && to.who == anyone {
@@ -35,7 +35,7 @@ func (s *Server) enter(r *http.Request, to route) (entered *http.Request, leave 
 		s.refused(r.Context(), "", "a caller without a valid token", to)
 		return nil, nobody, unknown
 	}
-	if !who.may(to.who) {
+	if !who.mayUse(to.who) {
 		s.refused(r.Context(), who.token.ID, who.name, to)
 		return nil, nobody, fault.New(fault.ErrForbidden, "the token %q may not do that; it is for %s", who.token.Name, to.who)
 	}
@@ -74,13 +74,13 @@ func (s *Server) Refused(ctx context.Context, path string) {
 
 // refused records that a caller was turned away from a route.
 func (s *Server) refused(ctx context.Context, token, name string, to route) {
-	s.recordRefused(ctx, s.refusals.note(refusedCaller{token: token, name: name, route: to.pattern}, time.Now()))
+	s.recordRefused(ctx, s.refusals.noteRefusal(refusedCaller{token: token, name: name, route: to.pattern}, time.Now()))
 }
 
 // RecordRefused records of callers who were turned away what is not on record yet and has waited for
 // long enough; all of it: the daemon ends.
 func (s *Server) RecordRefused(ctx context.Context, all bool) {
-	s.recordRefused(ctx, s.refusals.due(time.Now(), all))
+	s.recordRefused(ctx, s.refusals.takeDue(time.Now(), all))
 }
 
 // refusedTime bounds how long a record of a refused request may take to be written: nobody waits for one
@@ -102,7 +102,7 @@ func (s *Server) recordRefused(ctx context.Context, all []refusedCount) {
 			Detail: map[string]string{"event": "api_refused", "route": due.route},
 		})
 		if err != nil { // the caller is refused in any case
-			s.refusals.back(all[i:])
+			s.refusals.countBack(all[i:])
 			s.cfg.Logger.ErrorContext(ctx, "a refused request is not on record; it is tried again", "route", due.route, "err", err)
 			return
 		}
@@ -129,16 +129,16 @@ type refusal struct {
 	count    int // since then
 }
 
-// note counts one, and returns what is to be recorded now: the first of each at once, and those that
+// noteRefusal counts one, and returns what is to be recorded now: the first of each at once, and those that
 // have to make room for it.
-func (r *refusals) note(who refusedCaller, now time.Time) []refusedCount {
+func (r *refusals) noteRefusal(who refusedCaller, now time.Time) []refusedCount {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var due []refusedCount
 	known := r.seen[who]
 	if known == nil {
 		if len(r.seen) >= maxRefusals {
-			due = r.take(now, true)
+			due = r.takeDueLocked(now, true)
 			r.seen = nil
 		}
 		if r.seen == nil {
@@ -155,15 +155,15 @@ func (r *refusals) note(who refusedCaller, now time.Time) []refusedCount {
 	return due
 }
 
-// due takes what is to be recorded: what has waited for long enough, or all.
-func (r *refusals) due(now time.Time, all bool) []refusedCount {
+// takeDue takes what is to be recorded: what has waited for long enough, or all.
+func (r *refusals) takeDue(now time.Time, all bool) []refusedCount {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.take(now, all)
+	return r.takeDueLocked(now, all)
 }
 
-// take is due; mu is held. One that is not refused any more is forgotten.
-func (r *refusals) take(now time.Time, all bool) []refusedCount {
+// takeDueLocked is due; mu is held. One that is not refused any more is forgotten.
+func (r *refusals) takeDueLocked(now time.Time, all bool) []refusedCount {
 	var due []refusedCount
 	for who, known := range r.seen {
 		if !all && now.Sub(known.recorded) < refusalEvery {
@@ -179,9 +179,9 @@ func (r *refusals) take(now time.Time, all bool) []refusedCount {
 	return due
 }
 
-// back counts on what could not be recorded. There is room for more than there may be: the next that is new
+// countBack counts on what could not be recorded. There is room for more than there may be: the next that is new
 // has them recorded.
-func (r *refusals) back(all []refusedCount) {
+func (r *refusals) countBack(all []refusedCount) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen == nil {
@@ -197,16 +197,16 @@ func (r *refusals) back(all []refusedCount) {
 	}
 }
 
-// own returns the sandbox that a request names. One of another owner is
+// ownSandbox returns the sandbox that a request names. One of another owner is
 // fault.ErrNotFound, as one that there is not, and so is, for a token, what stands in for its
 // sandbox.
-func (s *desk) own(r *http.Request) (*sandbox.Sandbox, error) {
+func (s *desk) ownSandbox(r *http.Request) (*sandbox.Sandbox, error) {
 	return s.ownBox(r, r.PathValue("id"))
 }
 
 // ownAwake is own for a request that works in the sandbox: it waits for one that thaws.
 func (s *desk) ownAwake(r *http.Request) (*sandbox.Sandbox, error) {
-	sb, err := s.own(r)
+	sb, err := s.ownSandbox(r)
 	if err == nil {
 		backend.AwaitThaw(r.Context(), sb)
 	}

@@ -59,7 +59,7 @@ func (s advisoryRoutes) importAdvisories(w http.ResponseWriter, r *http.Request)
 // uploadAdvisories imports the request's body.
 func (s advisoryRoutes) uploadAdvisories(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	if err := known(q, "popular", "keep_going"); err != nil {
+	if err := checkQueryKeys(q, "popular", "keep_going"); err != nil {
 		return err
 	}
 	job := advisory.Job{Label: r.PathValue("label"), Popular: pkgref.Ecosystem(q.Get("popular")), KeepGoing: q.Get("keep_going") == "1"}
@@ -144,19 +144,19 @@ func (s advisoryRoutes) importAndReview(ctx context.Context, job advisory.Job, w
 
 func (s advisoryRoutes) removeAdvisories(w http.ResponseWriter, r *http.Request) error {
 	label := r.PathValue("label")
-	return s.forget(w, r, label, func() error { return s.cfg.Advisories.Remove(label) })
+	return s.forgetRecorded(w, r, label, func() error { return s.cfg.Advisories.Remove(label) })
 }
 
 func (s advisoryRoutes) removeAllAdvisories(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("all") != "1" {
 		return fault.Invalid("all=1 forgets everything that was imported; a label forgets one import")
 	}
-	return s.forget(w, r, "", s.cfg.Advisories.RemoveAll)
+	return s.forgetRecorded(w, r, "", s.cfg.Advisories.RemoveAll)
 }
 
-// forget records who makes the daemon forget what, then does it; label "" is
+// forgetRecorded records who makes the daemon forget what, then does it; label "" is
 // everything.
-func (s advisoryRoutes) forget(w http.ResponseWriter, r *http.Request, label string, remove func() error) error {
+func (s advisoryRoutes) forgetRecorded(w http.ResponseWriter, r *http.Request, label string, remove func() error) error {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func (s runRoutes) tellAlarms(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q := r.URL.Query()
-	if err := known(q, "run", "sandbox", "after"); err != nil {
+	if err := checkQueryKeys(q, "run", "sandbox", "after"); err != nil {
 		return err
 	}
 	run, err := s.soughtRun(r, &admission.Sought{Run: q.Get("run"), Sandbox: q.Get("sandbox")})
@@ -50,7 +50,7 @@ func (s runRoutes) tellAlarms(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !by.all() {
+	if !by.seesAll() {
 		next = s.positions.conceal(by.token.ID, next)
 	}
 	answer.Next = strconv.FormatUint(next, 10)
@@ -59,11 +59,11 @@ func (s runRoutes) tellAlarms(w http.ResponseWriter, r *http.Request) error {
 
 // alarmsFrom is the record that a caller was told as after; 0: it was told none.
 func (s runRoutes) alarmsFrom(by caller, after string) (uint64, error) {
-	from, err := number(after)
+	from, err := parseNumber(after)
 	if err != nil {
 		return 0, err
 	}
-	if !by.all() {
+	if !by.seesAll() {
 		from = s.positions.reveal(by.token.ID, from)
 	}
 	if end, _ := s.cfg.Audit.End(); from > end {
@@ -92,7 +92,7 @@ func (s runRoutes) alarmsSince(ctx context.Context, by caller, sought soughtAlar
 		if err != nil {
 			return 0, err
 		}
-		if !ofRun(rec, sought.run) {
+		if !isOfRun(rec, sought.run) {
 			continue
 		}
 		next = max(next, rec.Seq+1)
@@ -102,7 +102,7 @@ func (s runRoutes) alarmsSince(ctx context.Context, by caller, sought soughtAlar
 		if answer.Total++; answer.Total > maxToldAlarms {
 			continue
 		}
-		if !by.all() {
+		if !by.seesAll() {
 			rec = s.positions.concealIn(by.token.ID, rec)
 		}
 		answer.Alarms = append(answer.Alarms, viewAlarm(rec))
@@ -145,9 +145,9 @@ func (s runRoutes) alarmNumbers(ctx context.Context, sought soughtAlarms) (seqs 
 	return seqs, next, err
 }
 
-// ofRun reports whether an alarm is a run's: one that was found in the log later may be several
+// isOfRun reports whether an alarm is a run's: one that was found in the log later may be several
 // runs', which its detail names then.
-func ofRun(r audit.Record, run string) bool {
+func isOfRun(r audit.Record, run string) bool {
 	return r.Run == run || r.Run == "" && slices.Contains(strings.Fields(r.Detail[audit.DetailRuns]), run)
 }
 

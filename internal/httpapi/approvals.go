@@ -39,10 +39,10 @@ func (s approvalRoutes) listApprovals(w http.ResponseWriter, r *http.Request) er
 			return err
 		}
 	}
-	if f.Before, err = number(q.Get("before")); err != nil {
+	if f.Before, err = parseNumber(q.Get("before")); err != nil {
 		return err
 	}
-	limit, err := number(q.Get("limit"))
+	limit, err := parseNumber(q.Get("limit"))
 	if err != nil {
 		return err
 	}
@@ -61,8 +61,8 @@ func (s approvalRoutes) listApprovals(w http.ResponseWriter, r *http.Request) er
 	return writeJSON(w, r, http.StatusOK, page)
 }
 
-// number reads a whole number of a query; "" is 0.
-func number(text string) (uint64, error) {
+// parseNumber reads a whole number of a query; "" is 0.
+func parseNumber(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -156,7 +156,7 @@ func (s approvalRoutes) watchApprovals(w http.ResponseWriter, r *http.Request) e
 	since := s.cfg.Approvals.LastEvent()
 	if r.URL.Query().Has("since") {
 		var err error
-		if since, err = number(r.URL.Query().Get("since")); err != nil {
+		if since, err = parseNumber(r.URL.Query().Get("since")); err != nil {
 			return err
 		}
 	}
@@ -167,11 +167,11 @@ func (s approvalRoutes) watchApprovals(w http.ResponseWriter, r *http.Request) e
 	}
 	for event, err := range s.cfg.Approvals.Watch(r.Context(), since) {
 		if err != nil {
-			return s.cut(r, err)
+			return s.cutAnswer(r, err)
 		}
 		request, err := json.Marshal(event.Request)
 		if err != nil {
-			return s.cut(r, err)
+			return s.cutAnswer(r, err)
 		}
 		if err := out.Encode(api.ApprovalEvent{Number: event.Number, At: event.At, Event: string(event.Name), Request: request}); err != nil {
 			return errAnswered

@@ -35,7 +35,7 @@ func (s commandRoutes) attach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fault.Invalid("the offset %q is not a number of bytes", r.URL.Query().Get("offset"))
 	}
-	if _, err := s.own(r); err != nil {
+	if _, err := s.ownSandbox(r); err != nil {
 		return err
 	}
 	keeper, err := s.cfg.Sandboxes.Attach(r.Context(), r.PathValue("id"), r.PathValue("cmd"), offset)
@@ -56,7 +56,7 @@ func (s commandRoutes) attach(w http.ResponseWriter, r *http.Request) error {
 		keeper.Close()
 	})()
 	defer whenGone(client, keeper)()
-	pass(client, buffered.Reader, keeper)
+	passBoth(client, buffered.Reader, keeper)
 	return nil
 }
 
@@ -98,9 +98,9 @@ func awaitHangUp(file *os.File) error {
 	})
 }
 
-// pass copies both ways until both directions have ended. The client's end of
+// passBoth copies both ways until both directions have ended. The client's end of
 // input closes only that half; the end of the keeper's frames closes both.
-func pass(client net.Conn, clientIn *bufio.Reader, keeper net.Conn) {
+func passBoth(client net.Conn, clientIn *bufio.Reader, keeper net.Conn) {
 	var wg sync.WaitGroup
 	errand.In(&wg, func() {
 		io.Copy(keeper, clientIn) //nolint:errcheck // either side may end at any time

@@ -177,7 +177,7 @@ func (s auditRoutes) sendRecords(out *json.Encoder, r *http.Request, filter audi
 	next = filter.FromSeq
 	for rec, err := range s.cfg.Log.Records(r.Context(), filter) {
 		if err != nil {
-			return next, s.cut(r, err)
+			return next, s.cutAnswer(r, err)
 		}
 		if err := out.Encode(rec); err != nil {
 			return next, errAnswered

@@ -35,8 +35,8 @@ type paced struct {
 	over    bool // cut
 }
 
-// pace gives a request's body its deadlines.
-func pace(w http.ResponseWriter, r *http.Request) {
+// paceBody gives a request's body its deadlines.
+func paceBody(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &paced{ReadCloser: r.Body, control: http.NewResponseController(w)}
 	}
@@ -47,19 +47,19 @@ func (p *paced) Read(b []byte) (int, error) {
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
-	if !p.until(p.began.Add(bodyTimeout + time.Duration(p.read/bodyRate)*time.Second)) {
+	if !p.setDeadline(p.began.Add(bodyTimeout + time.Duration(p.read/bodyRate)*time.Second)) {
 		return 0, errCut
 	}
 	n, err := p.ReadCloser.Read(b)
 	p.read += int64(n)
-	if err != nil && !p.until(time.Time{}) {
+	if err != nil && !p.setDeadline(time.Time{}) {
 		err = errCut
 	}
 	return n, err
 }
 
-// until sets the deadline, unless the body is cut.
-func (p *paced) until(at time.Time) bool {
+// setDeadline sets the deadline, unless the body is cut.
+func (p *paced) setDeadline(at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.over {
@@ -68,9 +68,9 @@ func (p *paced) until(at time.Time) bool {
 	return !p.over
 }
 
-// cut ends a read that another goroutine is in, and all that would follow: whoever
+// cutBody ends a read that another goroutine is in, and all that would follow: whoever
 // reads a body elsewhere must have returned before the handler does.
-func (p *paced) cut() {
+func (p *paced) cutBody() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
@@ -80,7 +80,7 @@ func (p *paced) cut() {
 // Close ends the deadlines of a body that was not read to its end, too.
 func (p *paced) Close() error {
 	if !p.began.IsZero() {
-		p.until(time.Time{})
+		p.setDeadline(time.Time{})
 	}
 	return p.ReadCloser.Close()
 }

@@ -25,8 +25,8 @@ type caller struct {
 	token    *token.Token // nil: on the Unix socket
 }
 
-// may reports whether the caller may use the routes of somebody.
-func (c caller) may(w who) bool {
+// mayUse reports whether the caller may use the routes of somebody.
+func (c caller) mayUse(w who) bool {
 	switch {
 	case c.token == nil:
 		return true
@@ -37,21 +37,21 @@ func (c caller) may(w who) bool {
 	}
 }
 
-// all reports whether the caller sees everybody's things.
-func (c caller) all() bool { return c.token == nil || c.token.Admin }
+// seesAll reports whether the caller sees everybody's things.
+func (c caller) seesAll() bool { return c.token == nil || c.token.Admin }
 
 // sourceName is a policy's source as the caller may know it: a token is told what a file of
 // the host is called, and not where it lies.
 func (c caller) sourceName(source string) string {
-	if c.all() || !filepath.IsAbs(source) {
+	if c.seesAll() || !filepath.IsAbs(source) {
 		return source
 	}
 	return filepath.Base(source)
 }
 
-// sees reports whether a snapshot of that owner may be shown to the caller, and changed by it.
-func (c caller) sees(owner sandbox.Owner) bool {
-	return c.all() || owner.Token == c.token.ID
+// seesSnapshot reports whether a snapshot of that owner may be shown to the caller, and changed by it.
+func (c caller) seesSnapshot(owner sandbox.Owner) bool {
+	return c.seesAll() || owner.Token == c.token.ID
 }
 
 // viewer tells which sandboxes are there for the caller.
@@ -66,8 +66,8 @@ func (c caller) viewer() backend.Viewer {
 	}
 }
 
-// owner is whose the caller's new sandboxes are.
-func (c caller) owner() sandbox.Owner {
+// ownerOf is whose the caller's new sandboxes are.
+func (c caller) ownerOf() sandbox.Owner {
 	if c.token == nil {
 		return sandbox.Owner{}
 	}

@@ -27,7 +27,7 @@ func (s callRoutes) makeCall(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Calls == nil {
 		return errNotWired
 	}
-	if body.Run != "" && !who.all() {
+	if body.Run != "" && !who.seesAll() {
 		return fault.New(fault.ErrForbidden, "a call of a token has a run of its own; give no run")
 	}
 	const mostMB, mostMS = 1 << 20, 1 << 40
@@ -40,7 +40,7 @@ func (s callRoutes) makeCall(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := s.cfg.Calls.Make(r.Context(), call.Request{
 		Run: body.Run, Task: body.Task, Language: body.Language, Code: body.Code, Policy: chosen.policy,
-		Timeout: milliseconds(body.TimeoutMS), MemoryBytes: body.MemoryMB << 20, User: who.name, Token: who.owner().Token,
+		Timeout: milliseconds(body.TimeoutMS), MemoryBytes: body.MemoryMB << 20, User: who.name, Token: who.ownerOf().Token,
 	})
 	if err != nil {
 		return err

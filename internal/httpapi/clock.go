@@ -16,7 +16,7 @@ type Clock interface {
 	AcceptClock(ctx context.Context, by string) (before clock.Reading, err error)
 }
 
-func (s *Server) clock(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveClock(w http.ResponseWriter, r *http.Request) error {
 	if _, err := callerOf(r.Context()); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 // controls answers when all attempts were made, in a twin that counts against the quota of
 // the sandbox's owner.
 func (s sandboxRoutes) controls(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+	sb, err := s.ownSandbox(r)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func checkCreate(body api.CreateSandbox, who caller) error {
 	if who.token != nil && body.Home != nil {
 		return fault.New(fault.ErrForbidden, "a home is a user's of the daemon's host, so only callers on its Unix socket may ask for one")
 	}
-	if !who.all() && (body.Template == template.NameHost || body.Template == template.NameAuto) {
+	if !who.seesAll() && (body.Template == template.NameHost || body.Template == template.NameAuto) {
 		return fault.New(fault.ErrForbidden, "the template %s shows, or may show, the programs of the daemon's host, so a token may not ask for it", body.Template)
 	}
 	for what, name := range map[string]string{"template": body.Template, "isolation": body.Isolation, "engine": body.Engine, "snapshot": body.Snapshot} {
@@ -131,7 +131,7 @@ type chosenPolicy struct {
 // that it may use today.
 func inherits(body api.CreateSandbox, who caller) bool {
 	asked := body.Policy
-	return body.Snapshot != "" && who.all() && asked.Name == "" && asked.Source == "" && len(asked.Document) == 0 && len(body.Lockfiles) == 0
+	return body.Snapshot != "" && who.seesAll() && asked.Name == "" && asked.Source == "" && len(asked.Document) == 0 && len(body.Lockfiles) == 0
 }
 
 // policyFor finds the policy that a request asks for. A token has the named ones
@@ -141,12 +141,12 @@ func (s sandboxRoutes) policyFor(ctx context.Context, asked api.Policy, who call
 	switch {
 	case own && asked.Name != "":
 		return chosenPolicy{}, fault.Invalid("name a policy or give a document, not both")
-	case own && !who.all():
+	case own && !who.seesAll():
 		return chosenPolicy{}, fault.New(fault.ErrForbidden, "a token brings no policy of its own; name one of those that it may choose: %s", strings.Join(who.token.Choices(), ", "))
 	case own:
 		p, err := policy.Parse(orName(asked.Source, "the given policy"), asked.Document)
 		if err == nil {
-			err = errors.Join(mayMount(p, who), s.seen(ctx, who, "policy", asked.Source, asked.Document))
+			err = errors.Join(mayMount(p, who), s.checkSeen(ctx, who, "policy", asked.Source, asked.Document))
 		}
 		from, unseen := s.madeFrom(ctx, who, asked.MadeFrom)
 		return chosenPolicy{policy: p, source: asked.Source, text: asked.Document, from: from}, errors.Join(err, unseen)
@@ -164,7 +164,7 @@ func (s sandboxRoutes) policyFor(ctx context.Context, asked api.Policy, who call
 	}
 	var named *policies.Named
 	var err error
-	if who.all() {
+	if who.seesAll() {
 		named, err = s.cfg.Policies.Get(name)
 	} else {
 		named, err = backend.TokenPolicy(s.cfg.Policies, *who.token, name)
@@ -188,7 +188,7 @@ func (d *desk) madeFrom(ctx context.Context, who caller, files []api.DecidingFil
 		if !filepath.IsAbs(f.Source) {
 			return nil, fault.Invalid("the file %.200q in made_from must be named by its absolute path", f.Source)
 		}
-		if err := d.seen(ctx, who, "policy", f.Source, f.Document); err != nil {
+		if err := d.checkSeen(ctx, who, "policy", f.Source, f.Document); err != nil {
 			return nil, err
 		}
 		names = append(names, filepath.Clean(f.Source))
@@ -196,9 +196,9 @@ func (d *desk) madeFrom(ctx context.Context, who caller, files []api.DecidingFil
 	return names, nil
 }
 
-// seen refuses a document of the host's that an agent could have written and nobody has seen. Of a token's
+// checkSeen refuses a document of the host's that an agent could have written and nobody has seen. Of a token's
 // sources nothing is known.
-func (d *desk) seen(ctx context.Context, who caller, what, source string, document []byte) error {
+func (d *desk) checkSeen(ctx context.Context, who caller, what, source string, document []byte) error {
 	if d.cfg.Seen == nil || who.token != nil || !filepath.IsAbs(source) {
 		return nil
 	}

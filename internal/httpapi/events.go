@@ -19,10 +19,10 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q := r.URL.Query()
-	if err := known(q, "after", "sandbox"); err != nil {
+	if err := checkQueryKeys(q, "after", "sandbox"); err != nil {
 		return err
 	}
-	after, err := number(q.Get("after"))
+	after, err := parseNumber(q.Get("after"))
 	switch {
 	case err != nil:
 		return err
@@ -31,11 +31,11 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 	case int64(after) < 0:
 		return fault.Invalid("after=%d is no event's number", after)
 	}
-	if !by.all() {
+	if !by.seesAll() {
 		after = s.positions.reveal(by.token.ID, after)
 	}
 	if by.token != nil {
-		leave, err := s.listeners.join(by.token.ID)
+		leave, err := s.listeners.joinStream(by.token.ID)
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 	}
 	events, err := s.cfg.Sandboxes.Events(r.Context(), int64(after))
 	switch {
-	case errors.Is(err, fault.ErrInvalid) && !by.all(): // it says which is the newest of all
+	case errors.Is(err, fault.ErrInvalid) && !by.seesAll(): // it says which is the newest of all
 		return fault.Invalid("after=%s is the number of no event that this token was told of; ask from 0 for all that are kept", q.Get("after"))
 	case err != nil:
 		return err
@@ -54,7 +54,7 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 
 // showEvent tells whether a caller sees an event, and leaves of it what it sees.
 func (s sandboxRoutes) showEvent(by caller, e *sandbox.Event) bool {
-	if by.all() {
+	if by.seesAll() {
 		return true
 	}
 	e.Seq = int64(s.positions.conceal(by.token.ID, uint64(e.Seq)))
@@ -99,8 +99,8 @@ type listeners struct {
 	streams map[string]int
 }
 
-// join counts a stream in; leave counts it out.
-func (l *listeners) join(token string) (leave func(), err error) {
+// joinStream counts a stream in; leave counts it out.
+func (l *listeners) joinStream(token string) (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.streams[token] >= maxListeners {

@@ -27,7 +27,7 @@ const (
 // fileCall is the file that a query names; which operation is for the caller to
 // say.
 func fileCall(q url.Values, more ...string) (channel.File, error) {
-	if err := known(q, append([]string{"path", "user"}, more...)...); err != nil {
+	if err := checkQueryKeys(q, append([]string{"path", "user"}, more...)...); err != nil {
 		return channel.File{}, err
 	}
 	f := channel.File{Path: q.Get("path"), User: q.Get("user")}
@@ -47,8 +47,8 @@ func checkPath(path string) error {
 // fileRoutes are about files in sandboxes.
 type fileRoutes struct{ *desk }
 
-// file does an operation that is one answer.
-func (s fileRoutes) file(r *http.Request, f channel.File) (channel.FileInfo, error) {
+// doFile does an operation that is one answer.
+func (s fileRoutes) doFile(r *http.Request, f channel.File) (channel.FileInfo, error) {
 	sb, err := s.ownAwake(r)
 	if err != nil {
 		return channel.FileInfo{}, err
@@ -62,7 +62,7 @@ func (s fileRoutes) statFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f.Op = channel.FileStat
-	info, err := s.file(r, f)
+	info, err := s.doFile(r, f)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s fileRoutes) removeFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f.Op = channel.FileRemove
-	if _, err := s.file(r, f); err != nil {
+	if _, err := s.doFile(r, f); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -90,7 +90,7 @@ func (s fileRoutes) makeDirectory(w http.ResponseWriter, r *http.Request) error 
 	if err := checkPath(body.Path); err != nil {
 		return err
 	}
-	info, err := s.file(r, channel.File{Op: channel.FileMkdir, Path: body.Path, User: body.User, Mode: body.Mode})
+	info, err := s.doFile(r, channel.File{Op: channel.FileMkdir, Path: body.Path, User: body.User, Mode: body.Mode})
 	if err != nil {
 		return err
 	}
@@ -105,15 +105,15 @@ func (s fileRoutes) moveFile(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(checkPath(body.Path), checkPath(body.To)); err != nil {
 		return err
 	}
-	info, err := s.file(r, channel.File{Op: channel.FileMove, Path: body.Path, To: body.To, User: body.User})
+	info, err := s.doFile(r, channel.File{Op: channel.FileMove, Path: body.Path, To: body.To, User: body.User})
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, r, http.StatusOK, viewFile(info))
 }
 
-// open begins an operation that is a stream.
-func (s fileRoutes) open(r *http.Request, f channel.File) (*channel.Conn, channel.FileInfo, error) {
+// openFile begins an operation that is a stream.
+func (s fileRoutes) openFile(r *http.Request, f channel.File) (*channel.Conn, channel.FileInfo, error) {
 	sb, err := s.ownAwake(r)
 	if err != nil {
 		return nil, channel.FileInfo{}, err
@@ -134,7 +134,7 @@ func (s fileRoutes) listFiles(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	depth, err := number(q.Get("depth"))
+	depth, err := parseNumber(q.Get("depth"))
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s fileRoutes) listFiles(w http.ResponseWriter, r *http.Request) error {
 		return fault.Invalid("depth is %d; it is at most %d", depth, maxDepth)
 	}
 	f.Op, f.Depth = channel.FileList, max(int(depth), 1)
-	conn, _, err := s.open(r, f)
+	conn, _, err := s.openFile(r, f)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (s fileRoutes) listFiles(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	})
 	if err != nil && begun && !errors.Is(err, errAnswered) {
-		return s.cut(r, err)
+		return s.cutAnswer(r, err)
 	}
 	if err == nil && !begun {
 		w.Header().Set("Content-Type", "application/x-ndjson")
@@ -184,7 +184,7 @@ func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	conn, info, err := s.open(r, f)
+	conn, info, err := s.openFile(r, f)
 	if err != nil {
 		return err
 	}
@@ -193,9 +193,9 @@ func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 	_, err = channel.NewFileReader(conn, info.Size).WriteTo(body)
 	switch {
 	case err == nil:
-		body.begin()
+		body.beginBody()
 	case body.begun && !errors.Is(err, errAnswered):
-		return s.cut(r, err)
+		return s.cutAnswer(r, err)
 	}
 	return err
 }
@@ -209,7 +209,7 @@ func (s fileRoutes) tellHead(w http.ResponseWriter, r *http.Request, f channel.F
 	}
 	info, told := backend.HeadOf(r.Context(), s.cfg.Sandboxes, sb.Info().ID, f)
 	if told {
-		(&octets{w: w, size: info.Size}).begin()
+		(&octets{w: w, size: info.Size}).beginBody()
 	}
 	return told, nil
 }
@@ -222,7 +222,7 @@ type octets struct {
 	begun bool
 }
 
-func (o *octets) begin() {
+func (o *octets) beginBody() {
 	if o.begun {
 		return
 	}
@@ -236,7 +236,7 @@ func (o *octets) begin() {
 
 // Write fails with errAnswered when the client is gone.
 func (o *octets) Write(p []byte) (int, error) {
-	o.begin()
+	o.beginBody()
 	n, err := o.w.Write(p)
 	if err != nil {
 		return n, errAnswered
@@ -260,24 +260,24 @@ func (s fileRoutes) writeFile(w http.ResponseWriter, r *http.Request) error {
 		f.Mode = uint32(mode)
 	}
 	f.Op = channel.FileWrite
-	conn, _, err := s.open(r, f)
+	conn, _, err := s.openFile(r, f)
 	if err != nil {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
-	info, err := store(conn, r.Body)
+	info, err := storeBody(conn, r.Body)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, r, http.StatusOK, viewFile(info))
 }
 
-// store sends a body and waits for the answer. The body is not read any more when it
+// storeBody sends a body and waits for the answer. The body is not read any more when it
 // returns: it belongs to the request's handler.
-func store(conn *channel.Conn, body io.Reader) (channel.FileInfo, error) {
+func storeBody(conn *channel.Conn, body io.Reader) (channel.FileInfo, error) {
 	var cut func()
 	if slow, ok := body.(*paced); ok {
-		cut = slow.cut
+		cut = slow.cutBody
 	}
 	return channel.WriteFile(conn, whole{body}, cut)
 }

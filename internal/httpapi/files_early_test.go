@@ -38,14 +38,14 @@ func TestAnAnswerBeforeTheBody(t *testing.T) {
 			reads, left := make(chan int, 100), make(chan error, 1)
 			server := httptest.NewUnstartedServer(backend.Hurried(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // as the daemon serves it
 				r.Body = reading{r.Body, reads}
-				pace(w, r)
+				paceBody(w, r)
 				near, far := net.Pipe()
 				go func() {
 					guest := channel.NewConn(far)
 					_, _, _ = guest.ReadFrame()
 					_ = guest.WriteJSON(channel.FrameReply, channel.Reply{Code: channel.CodeNoSpace, Error: "the disk is full"})
 				}()
-				_, err := store(channel.NewConn(near), r.Body)
+				_, err := storeBody(channel.NewConn(near), r.Body)
 				if !errors.Is(err, fault.ErrExhausted) {
 					t.Errorf("the guest's refusal became %v", err)
 				}

@@ -10,11 +10,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
-// holds answers with what a sandbox waits for: one line, or with watch another
+// serveHolds answers with what a sandbox waits for: one line, or with watch another
 // whenever it has changed, until the sandbox is gone. With stay as well the sandbox's lease
 // goes on as long as its client watches.
-func (s sandboxRoutes) holds(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+func (s sandboxRoutes) serveHolds(w http.ResponseWriter, r *http.Request) error {
+	sb, err := s.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -50,8 +50,8 @@ func (s sandboxRoutes) holds(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// waits adds to a sandbox's view what it waits for.
-func waits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
+// withWaits adds to a sandbox's view what it waits for.
+func withWaits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
 	v.Holds = viewHolds(sb.Waits())
 	return v
 }

@@ -34,13 +34,13 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !by.all() {
+	if !by.seesAll() {
 		filter.From = s.positions.reveal(by.token.ID, filter.From)
 	}
 	size, page := filter.Limit, api.InstallPage{Installs: []api.Record{}}
 	for range maxPasses {
 		filter.Limit = size - len(page.Installs)
-		if !by.all() {
+		if !by.seesAll() {
 			filter.Limit = maxPage
 		}
 		last, more, full, err := s.someInstalls(r, by, filter, size, &page)
@@ -55,7 +55,7 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 			break
 		}
 	}
-	if !by.all() {
+	if !by.seesAll() {
 		filter.From = s.positions.conceal(by.token.ID, filter.From)
 	}
 	page.Next = strconv.FormatUint(filter.From, 10)
@@ -69,7 +69,7 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter, size int, page *api.InstallPage) (last uint64, more, full bool, err error) {
 	var seqs []uint64
 	err = s.cfg.Audit.Index.View(r.Context(), func(v *index.View) (err error) {
-		if !by.all() && filter.From > v.Next {
+		if !by.seesAll() && filter.From > v.Next {
 			return fault.Invalid("after=%s is the next of no page that this token was given; ask without it for all records", r.URL.Query().Get("after"))
 		}
 		seqs, more, err = v.Select(r.Context(), filter)
@@ -82,8 +82,8 @@ func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter,
 		if err != nil {
 			return 0, false, false, err
 		}
-		if !by.all() {
-			owns, err := s.owns(r.Context(), by.token.ID, record.Sandbox)
+		if !by.seesAll() {
+			owns, err := s.ownsSandbox(r.Context(), by.token.ID, record.Sandbox)
 			if err != nil {
 				return 0, false, false, err
 			}
@@ -101,7 +101,7 @@ func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter,
 		}
 		page.Installs = append(page.Installs, text)
 	}
-	return seqs[len(seqs)-1], more, by.all() && len(page.Installs) == size, nil
+	return seqs[len(seqs)-1], more, by.seesAll() && len(page.Installs) == size, nil
 }
 
 // concealIn is a record as a token is told of it: with positions in place of its number and of
@@ -129,7 +129,7 @@ func installOutcomes() []string {
 // installFilter reads the query of /v1/installs.
 func installFilter(q url.Values) (index.Filter, error) {
 	fields := []string{"run", "sandbox", "user", "token", "ecosystem", "package", "outcome", "policy"}
-	if err := known(q, append(fields, "since", "until", "limit", "after")...); err != nil {
+	if err := checkQueryKeys(q, append(fields, "since", "until", "limit", "after")...); err != nil {
 		return index.Filter{}, err
 	}
 	filter := index.Filter{Where: map[string][]string{"kind": {string(audit.KindPackage)}}}
@@ -149,7 +149,7 @@ func installFilter(q url.Values) (index.Filter, error) {
 			}
 		}
 	}
-	if filter.From, err = number(q.Get("after")); err != nil {
+	if filter.From, err = parseNumber(q.Get("after")); err != nil {
 		return filter, err
 	}
 	filter.Limit, err = pageSize(q)

@@ -13,37 +13,37 @@ import (
 const maxForks = 100
 
 func (s sandboxRoutes) pauseSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+	sb, err := s.ownSandbox(r)
 	if err != nil {
 		return err
 	}
-	if err := backend.Promise(r.Context(), 1, s.view(sb, nil)); err != nil {
+	if err := backend.Promise(r.Context(), 1, s.viewSandbox(sb, nil)); err != nil {
 		return err
 	}
 	if err := s.cfg.Sandboxes.Pause(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
-	return writeJSON(w, r, http.StatusOK, s.view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, s.viewSandbox(sb, nil))
 }
 
 // resumeSandbox answers with the sandbox whether or not it was paused: what the
 // caller wants is that it runs.
 func (s sandboxRoutes) resumeSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+	sb, err := s.ownSandbox(r)
 	if err != nil {
 		return err
 	}
-	if err := backend.Promise(r.Context(), 1, s.view(sb, nil)); err != nil {
+	if err := backend.Promise(r.Context(), 1, s.viewSandbox(sb, nil)); err != nil {
 		return err
 	}
 	if _, err := s.cfg.Sandboxes.Resume(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
-	return writeJSON(w, r, http.StatusOK, s.view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, s.viewSandbox(sb, nil))
 }
 
 func (s sandboxRoutes) setLifetime(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+	sb, err := s.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -55,17 +55,17 @@ func (s sandboxRoutes) setLifetime(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if err := backend.Promise(r.Context(), 1, s.view(sb, nil)); err != nil {
+	if err := backend.Promise(r.Context(), 1, s.viewSandbox(sb, nil)); err != nil {
 		return err
 	}
 	if err := s.cfg.Sandboxes.SetLifetime(r.Context(), sb.Info().ID, l); err != nil {
 		return err
 	}
-	return writeJSON(w, r, http.StatusOK, s.view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, s.viewSandbox(sb, nil))
 }
 
-func (s sandboxRoutes) usage(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+func (s sandboxRoutes) serveUsage(w http.ResponseWriter, r *http.Request) error {
+	sb, err := s.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) erro
 		l = sb.Lifetime()
 		l.Lease = asked // without one Fork gives a copy its source's, and time for somebody to come
 	}
-	count, like := max(body.Count, 1), s.view(sb, nil)
+	count, like := max(body.Count, 1), s.viewSandbox(sb, nil)
 	if err := backend.Promise(r.Context(), count, api.Fork{Sandbox: &like}); err != nil {
 		return err
 	}
@@ -143,6 +143,6 @@ func (d *desk) viewFork(f backend.Forked, by *caller) api.Fork {
 		problem := problemOf(f.Err, statusOf(f.Err), by)
 		return api.Fork{Error: &problem}
 	}
-	made := d.view(f.Sandbox, nil)
+	made := d.viewSandbox(f.Sandbox, nil)
 	return api.Fork{Sandbox: &made}
 }

@@ -30,14 +30,14 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	q := r.URL.Query()
-	if err := known(q, "state", "run", "template", "snapshot", "label", "limit", "after"); err != nil {
+	if err := checkQueryKeys(q, "state", "run", "template", "snapshot", "label", "limit", "after"); err != nil {
 		return err
 	}
 	limit, err := pageSize(q)
 	if err != nil {
 		return err
 	}
-	after, err := placeOf(q.Get("after"))
+	after, err := parsePlace(q.Get("after"))
 	if err != nil {
 		return err
 	}
@@ -45,13 +45,13 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 		return errNotWired
 	}
 	page := api.SandboxPage{Sandboxes: []api.Sandbox{}}
-	boxes := slices.SortedFunc(slices.Values(backend.Listed(s.cfg.Sandboxes, by.viewer())), func(a, b *sandbox.Sandbox) int { return at(a).compare(at(b)) })
+	boxes := slices.SortedFunc(slices.Values(backend.Listed(s.cfg.Sandboxes, by.viewer())), func(a, b *sandbox.Sandbox) int { return placeAt(a).compare(placeAt(b)) })
 	size := 0
 	for _, sb := range boxes {
-		if at(sb).compare(after) <= 0 {
+		if placeAt(sb).compare(after) <= 0 {
 			continue
 		}
-		v := s.view(sb, nil)
+		v := s.viewSandbox(sb, nil)
 		matched, err := selects(q, v)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 		}
 		if size += backend.SizeOf(v); len(page.Sandboxes) == limit || len(page.Sandboxes) > 0 && size > maxPageBytes {
 			last := page.Sandboxes[len(page.Sandboxes)-1]
-			page.Next = place{last.Created, last.ID}.String()
+			page.Next = listPlace{last.Created, last.ID}.String()
 			break
 		}
 		page.Sandboxes = append(page.Sandboxes, v)
@@ -69,32 +69,32 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 	return writeJSON(w, r, http.StatusOK, page)
 }
 
-// place is where a sandbox stands in the list: it does not move when others come
+// listPlace is where a sandbox stands in the list: it does not move when others come
 // and go.
-type place struct {
+type listPlace struct {
 	created time.Time
 	id      string
 }
 
-func at(sb *sandbox.Sandbox) place { return place{sb.Info().Created, sb.Info().ID} }
+func placeAt(sb *sandbox.Sandbox) listPlace { return listPlace{sb.Info().Created, sb.Info().ID} }
 
-func (p place) compare(q place) int {
+func (p listPlace) compare(q listPlace) int {
 	return cmp.Or(p.created.Compare(q.created), strings.Compare(p.id, q.id))
 }
 
 // String is the place as a page's Next has it.
-func (p place) String() string { return strconv.FormatInt(p.created.UnixNano(), 10) + "." + p.id }
+func (p listPlace) String() string { return strconv.FormatInt(p.created.UnixNano(), 10) + "." + p.id }
 
-func placeOf(text string) (place, error) {
+func parsePlace(text string) (listPlace, error) {
 	if text == "" {
-		return place{}, nil
+		return listPlace{}, nil
 	}
 	nanos, id, found := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(nanos, 10, 64)
 	if err != nil || !found {
-		return place{}, fault.Invalid("after=%.60q is no page's next", text)
+		return listPlace{}, fault.Invalid("after=%.60q is no page's next", text)
 	}
-	return place{time.Unix(0, n).UTC(), id}, nil
+	return listPlace{time.Unix(0, n).UTC(), id}, nil
 }
 
 // selects reports whether a query selects a sandbox: of each key one value has to
@@ -117,9 +117,9 @@ func selects(q url.Values, v api.Sandbox) (bool, error) {
 	return true, nil
 }
 
-// known refuses a query with keys that the route does not have: one that is
+// checkQueryKeys refuses a query with keys that the route does not have: one that is
 // misspelled would select everything.
-func known(q url.Values, keys ...string) error {
+func checkQueryKeys(q url.Values, keys ...string) error {
 	for key := range q {
 		if !slices.Contains(keys, key) {
 			return fault.Invalid("the query has %.40q; this route knows: %s", key, strings.Join(keys, ", "))
@@ -130,7 +130,7 @@ func known(q url.Values, keys ...string) error {
 
 // pageSize reads limit; without it a page is as large as pages are.
 func pageSize(q url.Values) (int, error) {
-	limit, err := number(q.Get("limit"))
+	limit, err := parseNumber(q.Get("limit"))
 	if err != nil {
 		return 0, err
 	}

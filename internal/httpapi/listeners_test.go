@@ -15,20 +15,20 @@ func TestListenersAreBounded(t *testing.T) {
 	var leave func()
 	for range maxListeners {
 		var err error
-		if leave, err = l.join("tok-1"); err != nil {
+		if leave, err = l.joinStream("tok-1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.join("tok-1"); !errors.Is(err, fault.ErrExhausted) {
+	if _, err := l.joinStream("tok-1"); !errors.Is(err, fault.ErrExhausted) {
 		t.Errorf("one too many: %v", err)
 	}
-	other, err := l.join("tok-2")
+	other, err := l.joinStream("tok-2")
 	if err != nil {
 		t.Errorf("another token: %v", err)
 	}
 	other()
 	leave()
-	if _, err := l.join("tok-1"); err != nil {
+	if _, err := l.joinStream("tok-1"); err != nil {
 		t.Errorf("after one ended: %v", err)
 	}
 	if len(l.streams) != 1 {

@@ -24,13 +24,13 @@ type turnKey struct{}
 
 // inTurn has requests of tokens wait for their turn to read the log. The host's own users read it
 // when they like: they could read its files.
-func (s *desk) inTurn(read handler) handler {
+func (s *desk) inTurn(read routeHandler) routeHandler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		by, err := callerOf(r.Context())
 		if err != nil {
 			return err
 		}
-		if by.all() {
+		if by.seesAll() {
 			return read(w, r)
 		}
 		ctx, leave, err := s.turnToRead(r.Context(), by.token.ID)

@@ -26,14 +26,14 @@ type owners struct {
 
 type ownership struct{ sandbox, token string }
 
-func (o *owners) get(of ownership) (owns, known bool) {
+func (o *owners) getOwnership(of ownership) (owns, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	owns, known = o.found[of]
 	return owns, known
 }
 
-func (o *owners) put(of ownership, owns bool) {
+func (o *owners) putOwnership(of ownership, owns bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.found == nil || len(o.found) >= maxOwners {
@@ -42,26 +42,26 @@ func (o *owners) put(of ownership, owns bool) {
 	o.found[of] = owns
 }
 
-// owns reports whether a sandbox is or was a token's, as the log says it, also after whose
+// ownsSandbox reports whether a sandbox is or was a token's, as the log says it, also after whose
 // it was is erased there. One that is not on record is nobody's, and so is one that stood in
 // for another.
-func (s *desk) owns(ctx context.Context, token, sandbox string) (bool, error) {
+func (s *desk) ownsSandbox(ctx context.Context, token, sandbox string) (bool, error) {
 	if s.cfg.Sandboxes != nil {
 		if sb, err := backend.Find(s.cfg.Sandboxes, sandbox, backend.HostViewer); err == nil {
 			return backend.TokenViewer(token)(sb.Info()), nil
 		}
 	}
 	of := ownership{sandbox, token}
-	if owns, known := s.owners.get(of); known {
+	if owns, known := s.owners.getOwnership(of); known {
 		return owns, nil
 	}
-	for began, err := range s.began(ctx, "sandbox", sandbox) {
+	for began, err := range s.beginRecords(ctx, "sandbox", sandbox) {
 		if err != nil {
 			return false, err
 		}
 		if began.Sandbox == sandbox {
 			owns := s.ownsBegan(began, token)
-			s.owners.put(of, owns)
+			s.owners.putOwnership(of, owns)
 			return owns, nil
 		}
 	}
@@ -73,9 +73,9 @@ func (s *desk) ownsBegan(began audit.Record, token string) bool {
 	return began.Detail[admission.DetailStandsIn] == "" && s.cfg.OwnerKeys.Owns(began, token)
 }
 
-// began are the records of the beginnings of sandboxes whose field ("run",
+// beginRecords are the records of the beginnings of sandboxes whose field ("run",
 // "sandbox") has a value.
-func (s *desk) began(ctx context.Context, field, value string) func(func(audit.Record, error) bool) {
+func (s *desk) beginRecords(ctx context.Context, field, value string) func(func(audit.Record, error) bool) {
 	outcomes := []audit.Outcome{audit.Started, audit.Restored}
 	filter := audit.Filter{Kinds: []audit.Kind{audit.KindSandbox}, Outcomes: outcomes}
 	if field == "run" {
@@ -113,10 +113,10 @@ func (s *desk) began(ctx context.Context, field, value string) func(func(audit.R
 // there is not. A run is a token's if all its sandboxes are.
 func (s *desk) ownRun(r *http.Request, run string) error {
 	who, err := callerOf(r.Context())
-	if err != nil || who.all() {
+	if err != nil || who.seesAll() {
 		return err
 	}
-	has, others, err := s.runOf(r.Context(), run, who.token.ID)
+	has, others, err := s.ownershipOfRun(r.Context(), run, who.token.ID)
 	if err != nil {
 		return err
 	}
@@ -139,9 +139,9 @@ type takers struct {
 	count int
 }
 
-// take reports whether the run is nobody's but the token's now; release must be
+// takeRun reports whether the run is nobody's but the token's now; release must be
 // called then.
-func (k *taking) take(run, token string) (release func(), ok bool) {
+func (k *taking) takeRun(run, token string) (release func(), ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.runs[run]
@@ -152,10 +152,10 @@ func (k *taking) take(run, token string) (release func(), ok bool) {
 		k.runs = map[string]takers{}
 	}
 	k.runs[run] = takers{token: token, count: now.count + 1}
-	return func() { k.release(run) }, true
+	return func() { k.releaseRun(run) }, true
 }
 
-func (k *taking) release(run string) {
+func (k *taking) releaseRun(run string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.runs[run]
@@ -172,7 +172,7 @@ func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(),
 	if run == "" {
 		return func() {}, nil
 	}
-	release, free := s.taking.take(run, who.owner().Token)
+	release, free := s.taking.takeRun(run, who.ownerOf().Token)
 	if who.token == nil {
 		if !free {
 			release = func() {}
@@ -183,7 +183,7 @@ func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(),
 	if !free {
 		return nil, taken
 	}
-	_, others, err := s.runOf(r.Context(), run, who.token.ID)
+	_, others, err := s.ownershipOfRun(r.Context(), run, who.token.ID)
 	if err == nil && others {
 		err = taken
 	}
@@ -194,10 +194,10 @@ func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(),
 	return release, nil
 }
 
-// runOf tells whether a run has sandboxes or calls of the token, and of others; with others, has may not be all that
+// ownershipOfRun tells whether a run has sandboxes or calls of the token, and of others; with others, has may not be all that
 // there is. What is on record of it and not known to be the token's is another's: a call has no sandbox that begins,
 // and where a segment of the log is elsewhere a beginning is not here. The log is read in the token's turn.
-func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, err error) {
+func (s *desk) ownershipOfRun(ctx context.Context, run, token string) (has, others bool, err error) {
 	if s.cfg.Sandboxes != nil {
 		own := backend.TokenViewer(token)
 		for _, sb := range backend.Listed(s.cfg.Sandboxes, backend.HostViewer) {
@@ -218,7 +218,7 @@ func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, 
 	}
 	defer leave()
 	boxes := map[string]bool{} // by id, whether it is the token's
-	for began, err := range s.began(ctx, "run", run) {
+	for began, err := range s.beginRecords(ctx, "run", run) {
 		if err != nil {
 			return false, false, err
 		}

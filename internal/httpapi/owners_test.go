@@ -18,7 +18,7 @@ func TestTaking(t *testing.T) {
 	var group sync.WaitGroup
 	for _, token := range []string{"a", "b", "c", "d"} {
 		group.Go(func() {
-			if _, ok := runs.take("run", token); ok {
+			if _, ok := runs.takeRun("run", token); ok {
 				got.Add(1)
 			}
 		})
@@ -28,20 +28,20 @@ func TestTaking(t *testing.T) {
 		t.Errorf("%d tokens got one run", got.Load())
 	}
 	runs = taking{}
-	first, _ := runs.take("run", "a")
-	second, ok := runs.take("run", "a")
+	first, _ := runs.takeRun("run", "a")
+	second, ok := runs.takeRun("run", "a")
 	if !ok {
 		t.Error("a token does not get its own run twice")
 	}
-	if _, ok := runs.take("another", "b"); !ok {
+	if _, ok := runs.takeRun("another", "b"); !ok {
 		t.Error("a run keeps another from being taken")
 	}
 	first()
-	if _, ok := runs.take("run", "b"); ok {
+	if _, ok := runs.takeRun("run", "b"); ok {
 		t.Error("a run is free before all is made")
 	}
 	second()
-	if _, ok := runs.take("run", "b"); !ok {
+	if _, ok := runs.takeRun("run", "b"); !ok {
 		t.Error("a run is never free again")
 	}
 }
@@ -87,12 +87,12 @@ func TestWhoseASandboxWas(t *testing.T) {
 			{"tk_ann", "r-restored", false, false, true},
 		} {
 			for range 2 { // the second is answered from memory
-				owns, err := s.owns(t.Context(), c.token, "sb-"+c.run)
+				owns, err := s.ownsSandbox(t.Context(), c.token, "sb-"+c.run)
 				if err != nil || owns != c.owns {
 					t.Errorf("%s: %s owns the sandbox of %s: %v, %v", when, c.token, c.run, owns, err)
 				}
 			}
-			has, others, err := s.runOf(t.Context(), c.run, c.token)
+			has, others, err := s.ownershipOfRun(t.Context(), c.run, c.token)
 			if err != nil || has != c.has || others != c.another {
 				t.Errorf("%s: run %s for %s: %v, %v, %v", when, c.run, c.token, has, others, err)
 			}

@@ -36,22 +36,22 @@ type keptPlan struct {
 	answer     []byte
 }
 
-func (k keptPlan) cost() int { return planCost + len(k.answer) }
+func (k keptPlan) planCost() int { return planCost + len(k.answer) }
 
-// keep keeps a plan. One that is larger than what may be kept is not kept.
-func (p *plans) keep(owner, run string, answer []byte) {
+// keepPlan keeps a plan. One that is larger than what may be kept is not kept.
+func (p *plans) keepPlan(owner, run string, answer []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kept = slices.DeleteFunc(p.kept, func(k keptPlan) bool { return k.run == run })
 	made := keptPlan{owner, run, answer}
-	if made.cost() > maxPlanBytes {
+	if made.planCost() > maxPlanBytes {
 		return
 	}
 	p.kept = append(p.kept, made)
 	costs, count, all := map[string]int{}, 0, 0
 	for _, k := range p.kept {
-		costs[k.owner] += k.cost()
-		all += k.cost()
+		costs[k.owner] += k.planCost()
+		all += k.planCost()
 		if k.owner == owner {
 			count++
 		}
@@ -75,13 +75,13 @@ func (p *plans) keep(owner, run string, answer []byte) {
 // dropOldest drops an owner's oldest plan and returns its cost. Needs the lock, and that there is one.
 func (p *plans) dropOldest(owner string) (cost int) {
 	i := slices.IndexFunc(p.kept, func(k keptPlan) bool { return k.owner == owner })
-	cost = p.kept[i].cost()
+	cost = p.kept[i].planCost()
 	p.kept = slices.Delete(p.kept, i, i+1)
 	return cost
 }
 
-// get is the last plan of a run; nil: none is kept.
-func (p *plans) get(run string) []byte {
+// lastPlan is the last plan of a run; nil: none is kept.
+func (p *plans) lastPlan(run string) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, k := range p.kept {
@@ -130,7 +130,7 @@ func (s runRoutes) makePlan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.plans.keep(by.owner().Token, run, answer)
+	s.plans.keepPlan(by.ownerOf().Token, run, answer)
 	return writeJSON(w, r, http.StatusOK, json.RawMessage(answer))
 }
 
@@ -139,7 +139,7 @@ func (s runRoutes) showPlan(w http.ResponseWriter, r *http.Request) error {
 	if err := s.ownRun(r, r.PathValue("run")); err != nil {
 		return err
 	}
-	answer := s.plans.get(r.PathValue("run"))
+	answer := s.plans.lastPlan(r.PathValue("run"))
 	if answer == nil {
 		return fault.New(fault.ErrNotFound, "no plan of run %q is kept; cofferdam audit list --run has its verdicts", r.PathValue("run"))
 	}

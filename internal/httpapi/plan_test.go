@@ -119,13 +119,13 @@ func TestKeptPlansAreBounded(t *testing.T) {
 // the last of two to whoever may see both.
 func TestTheLastPlanOfARunIsGiven(t *testing.T) {
 	var p plans
-	p.keep("tok-zoe", "run", []byte("first"))
-	p.keep("tok-bob", "run", []byte("second"))
-	if got := string(p.get("run")); got != "second" {
+	p.keepPlan("tok-zoe", "run", []byte("first"))
+	p.keepPlan("tok-bob", "run", []byte("second"))
+	if got := string(p.lastPlan("run")); got != "second" {
 		t.Errorf("the last plan is %q", got)
 	}
-	p.keep("", "run", []byte("third"))
-	if got := string(p.get("run")); got != "third" {
+	p.keepPlan("", "run", []byte("third"))
+	if got := string(p.lastPlan("run")); got != "third" {
 		t.Errorf("the last plan is %q", got)
 	}
 }
@@ -134,17 +134,17 @@ func TestTheLastPlanOfARunIsGiven(t *testing.T) {
 // small plan of one is not what leaves.
 func TestPlansOfAllOwnersAreBounded(t *testing.T) {
 	var p plans
-	p.keep("tok-ann", "mine", []byte("a plan"))
+	p.keepPlan("tok-ann", "mine", []byte("a plan"))
 	large := make([]byte, maxPlanBytes-planCost)
 	const owners = 2 * maxAllPlansBytes / maxPlanBytes
 	for i := range owners {
-		p.keep(fmt.Sprint("tok-", i), fmt.Sprint("run-", i), large)
+		p.keepPlan(fmt.Sprint("tok-", i), fmt.Sprint("run-", i), large)
 	}
 	held := 0
 	for _, k := range p.kept {
 		held += len(k.answer)
 	}
-	if held > maxAllPlansBytes || p.get(fmt.Sprint("run-", owners-1)) == nil || string(p.get("mine")) != "a plan" {
-		t.Errorf("%d tokens have %d MiB kept; the last one's is %t, a small one's %q", owners, held>>20, p.get(fmt.Sprint("run-", owners-1)) != nil, p.get("mine"))
+	if held > maxAllPlansBytes || p.lastPlan(fmt.Sprint("run-", owners-1)) == nil || string(p.lastPlan("mine")) != "a plan" {
+		t.Errorf("%d tokens have %d MiB kept; the last one's is %t, a small one's %q", owners, held>>20, p.lastPlan(fmt.Sprint("run-", owners-1)) != nil, p.lastPlan("mine"))
 	}
 }

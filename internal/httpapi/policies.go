@@ -30,7 +30,7 @@ func (s policyRoutes) listPolicies(w http.ResponseWriter, r *http.Request) error
 	}
 	views := []api.NamedPolicy{}
 	for _, p := range all {
-		if by.all() || by.token.May(p.Name) {
+		if by.seesAll() || by.token.May(p.Name) {
 			v := viewPolicy(p)
 			v.Document, v.Source = nil, by.sourceName(v.Source)
 			views = append(views, v)
@@ -48,7 +48,7 @@ func (s policyRoutes) getPolicy(w http.ResponseWriter, r *http.Request) error {
 		return errNotWired
 	}
 	name := r.PathValue("name")
-	if !by.all() && !by.token.May(name) {
+	if !by.seesAll() && !by.token.May(name) {
 		return fault.New(fault.ErrNotFound, "there is no policy %.60q", name)
 	}
 	p, err := s.cfg.Policies.Get(name)
@@ -106,7 +106,7 @@ func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {
 // mayPut refuses a document that the caller may not bring.
 func (s policyRoutes) mayPut(ctx context.Context, body api.PutPolicy, by caller) error {
 	if by.token == nil {
-		return s.seen(ctx, by, "policy", body.Source, body.Document)
+		return s.checkSeen(ctx, by, "policy", body.Source, body.Document)
 	}
 	parsed, err := policies.Parse(orName(body.Source, "the given policy"), body.Document)
 	if err != nil {

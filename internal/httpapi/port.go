@@ -14,9 +14,9 @@ import (
 // PortProtocol is the Upgrade token of a connection to a port.
 const PortProtocol = "cofferdam-port"
 
-// port upgrades the connection to one with a server inside. A token reaches what the
+// servePort upgrades the connection to one with a server inside. A token reaches what the
 // policy publishes, the host's own users also what the policy leaves open.
-func (s commandRoutes) port(w http.ResponseWriter, r *http.Request) error {
+func (s commandRoutes) servePort(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Upgrade") != PortProtocol {
 		return fault.Invalid("a port needs the header Upgrade: %s", PortProtocol)
 	}
@@ -35,11 +35,11 @@ func (s commandRoutes) port(w http.ResponseWriter, r *http.Request) error {
 	if who.token == nil {
 		dial = s.cfg.Sandboxes.DialHere
 	}
-	return s.join(w, r, number, dial)
+	return s.joinPort(w, r, number, dial)
 }
 
-// join connects the client with the server inside until both have ended.
-func (s commandRoutes) join(w http.ResponseWriter, r *http.Request, port int, dial func(context.Context, string, int) (net.Conn, error)) error {
+// joinPort connects the client with the server inside until both have ended.
+func (s commandRoutes) joinPort(w http.ResponseWriter, r *http.Request, port int, dial func(context.Context, string, int) (net.Conn, error)) error {
 	inside, err := dial(r.Context(), r.PathValue("id"), port)
 	if err != nil {
 		return err
@@ -57,6 +57,6 @@ func (s commandRoutes) join(w http.ResponseWriter, r *http.Request, port int, di
 		client.Close()
 		inside.Close()
 	})()
-	pass(client, buffered.Reader, inside)
+	passBoth(client, buffered.Reader, inside)
 	return nil
 }

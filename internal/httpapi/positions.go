@@ -38,18 +38,18 @@ func newPositions(key []byte) positions {
 // conceal is the position that a token is told for a number. 0, from which all is asked
 // for, and what has too many bits to be a number of ours stay as they are.
 func (p positions) conceal(token string, number uint64) uint64 {
-	return p.walk(token, number, false)
+	return p.walkPosition(token, number, false)
 }
 
 // reveal is the number of a position that a token was told. Of what was never told it is
 // some number, most likely one that there is not yet.
 func (p positions) reveal(token string, position uint64) uint64 {
-	return p.walk(token, position, true)
+	return p.walkPosition(token, position, true)
 }
 
-// walk enciphers until something else than 0 comes of it, so that it is one to one among
+// walkPosition enciphers until something else than 0 comes of it, so that it is one to one among
 // all others.
-func (p positions) walk(token string, n uint64, back bool) uint64 {
+func (p positions) walkPosition(token string, n uint64, back bool) uint64 {
 	if n == 0 || n >= 1<<positionBits {
 		return n
 	}
@@ -65,16 +65,16 @@ func (p positions) permute(token string, n uint64, back bool) uint64 {
 	for round := range uint64(positionRounds) {
 		if back {
 			round = positionRounds - 1 - round
-			left, right = right^p.mix(token, round, left), left
+			left, right = right^p.mixRound(token, round, left), left
 		} else {
-			left, right = right, left^p.mix(token, round, right)
+			left, right = right, left^p.mixRound(token, round, right)
 		}
 	}
 	return left<<halfBits | right
 }
 
-// mix is the round's function: half a position, of all that goes in.
-func (p positions) mix(token string, round, half uint64) uint64 {
+// mixRound is the round's function: half a position, of all that goes in.
+func (p positions) mixRound(token string, round, half uint64) uint64 {
 	mac := hmac.New(sha256.New, p.key)
 	var in [16]byte
 	binary.BigEndian.PutUint64(in[:8], round)

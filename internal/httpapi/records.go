@@ -11,15 +11,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// version tells a token nothing of where the installation is on its host, nor at which of its addresses it listens: a
+// serveVersion tells a token nothing of where the installation is on its host, nor at which of its addresses it listens: a
 // token gets the fields that are named here, so that a new one is not told by itself.
-func (s *Server) version(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) serveVersion(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
 		return err
 	}
 	v := s.cfg.Version
-	if !by.all() {
+	if !by.seesAll() {
 		v = api.Version{Version: v.Version, PID: v.PID, Started: v.Started, Background: v.Background, URL: v.URL, Domain: v.Domain}
 	}
 	return writeJSON(w, r, http.StatusOK, v)
@@ -124,7 +124,7 @@ func (s auditRoutes) records(w http.ResponseWriter, r *http.Request) error {
 	out := json.NewEncoder(w)
 	for rec, err := range s.cfg.Log.Records(r.Context(), filter) {
 		if err != nil {
-			return s.cut(r, err)
+			return s.cutAnswer(r, err)
 		}
 		if err := out.Encode(rec); err != nil {
 			return errAnswered
@@ -133,8 +133,8 @@ func (s auditRoutes) records(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// cut ends an answer that has begun in a way that no client takes for whole.
-func (s *desk) cut(r *http.Request, err error) error {
+// cutAnswer ends an answer that has begun in a way that no client takes for whole.
+func (s *desk) cutAnswer(r *http.Request, err error) error {
 	s.cfg.Logger.ErrorContext(r.Context(), "an answer was cut short", "path", r.URL.Path, "err", err)
 	panic(http.ErrAbortHandler)
 }

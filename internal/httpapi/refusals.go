@@ -20,7 +20,7 @@ const lookedAt = 1000
 // tellRefusals answers with what a run was refused, as `cofferdam why` tells it.
 func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	if err := known(q, "run", "sandbox", "request", "causes"); err != nil {
+	if err := checkQueryKeys(q, "run", "sandbox", "request", "causes"); err != nil {
 		return err
 	}
 	sought := admission.Sought{Run: q.Get("run"), Sandbox: q.Get("sandbox"), Request: q.Get("request"), Causes: q.Get("causes") == "true"}
@@ -168,10 +168,10 @@ func (s runRoutes) newest(r *http.Request, indexed index.Filter, plain audit.Fil
 // ownsRecord tells whether a record is about a sandbox of the caller's.
 func (s runRoutes) ownsRecord(ctx context.Context, who caller, rec audit.Record) (bool, error) {
 	switch {
-	case who.all():
+	case who.seesAll():
 		return true, nil
 	case rec.Kind == audit.KindSandbox && (rec.Outcome == audit.Started || rec.Outcome == audit.Restored):
 		return s.ownsBegan(rec, who.token.ID), nil
 	}
-	return s.owns(ctx, who.token.ID, rec.Sandbox)
+	return s.ownsSandbox(ctx, who.token.ID, rec.Sandbox)
 }

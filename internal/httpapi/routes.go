@@ -42,7 +42,7 @@ func (w who) String() string {
 type route struct {
 	pattern string // of http.ServeMux
 	who     who
-	handle  handler
+	handle  routeHandler
 }
 
 // routes are all of /v1, by what they are about. Each group shares the desk.
@@ -62,9 +62,9 @@ func (s *Server) routes() []route {
 	tokens := tokenRoutes{d}
 	return []route{
 		{"GET /v1/openapi.yaml", anyone, s.openAPI},
-		{"GET /v1/version", holders, s.version},
+		{"GET /v1/version", holders, s.serveVersion},
 		{"POST /v1/shutdown", admins, s.shutdown},
-		{"GET /v1/clock", admins, s.clock},
+		{"GET /v1/clock", admins, s.serveClock},
 		{"POST /v1/clock/accept", people, s.acceptClock},
 		{"POST /v1/config/reload", people, s.reloadConfig},
 
@@ -72,11 +72,11 @@ func (s *Server) routes() []route {
 		{"GET /v1/sandboxes", holders, sandboxes.listSandboxes},
 		{"GET /v1/sandboxes/{id}", holders, sandboxes.getSandbox},
 		{"DELETE /v1/sandboxes/{id}", holders, sandboxes.destroySandbox},
-		{"GET /v1/sandboxes/{id}/holds", holders, sandboxes.holds},
+		{"GET /v1/sandboxes/{id}/holds", holders, sandboxes.serveHolds},
 		{"POST /v1/sandboxes/{id}/pause", holders, sandboxes.pauseSandbox},
 		{"POST /v1/sandboxes/{id}/resume", holders, sandboxes.resumeSandbox},
 		{"PUT /v1/sandboxes/{id}/lifetime", holders, sandboxes.setLifetime},
-		{"GET /v1/sandboxes/{id}/usage", holders, sandboxes.usage},
+		{"GET /v1/sandboxes/{id}/usage", holders, sandboxes.serveUsage},
 		{"GET /v1/sandboxes/{id}/controls", holders, sandboxes.controls},
 		{"POST /v1/sandboxes/{id}/snapshots", holders, snapshots.makeSnapshot},
 		{"POST /v1/sandboxes/{id}/fork", holders, snapshots.forkSandbox},
@@ -84,7 +84,7 @@ func (s *Server) routes() []route {
 		{"GET /v1/sandboxes/{id}/commands/{cmd}", holders, commands.getCommand},
 		{"POST /v1/sandboxes/{id}/commands/{cmd}/signal", holders, commands.signalCommand},
 		{"GET /v1/sandboxes/{id}/commands/{cmd}/attach", holders, commands.attach},
-		{"GET /v1/sandboxes/{id}/ports/{port}", holders, commands.port},
+		{"GET /v1/sandboxes/{id}/ports/{port}", holders, commands.servePort},
 		{"GET /v1/sandboxes/{id}/files", holders, files.readFile},
 		{"PUT /v1/sandboxes/{id}/files", holders, files.writeFile},
 		{"DELETE /v1/sandboxes/{id}/files", holders, files.removeFile},

@@ -136,7 +136,7 @@ func TestWhoMayWhat(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 			return nil
 		}
-		mux.HandleFunc(route.pattern, s.serve(route))
+		mux.HandleFunc(route.pattern, s.serveRoute(route))
 	}
 	for pattern, who := range want {
 		for kind, as := range callers {
@@ -264,7 +264,7 @@ func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	}
 	var seen refusals
 	at := func(minutes int) (int, bool) {
-		due := seen.note(refusedCaller{route: "x"}, time.Unix(int64(60*minutes+1), 0))
+		due := seen.noteRefusal(refusedCaller{route: "x"}, time.Unix(int64(60*minutes+1), 0))
 		if len(due) == 0 {
 			return 0, false
 		}

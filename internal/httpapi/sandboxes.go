@@ -59,7 +59,7 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	created := s.view(sb, nil)
+	created := s.viewSandbox(sb, nil)
 	if s.cfg.Advisories != nil {
 		if damage := s.cfg.Advisories.Damage(); damage != nil {
 			created.Notes = append(slices.Clone(created.Notes), damage.Error())
@@ -85,7 +85,7 @@ func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who 
 		Run: body.Run, Task: body.Task, Template: body.Template, Engine: body.Isolation + body.Engine,
 		Policy: chosen.policy, PolicySource: chosen.source, PolicyText: chosen.text, MadeFrom: chosen.from,
 		Env: body.Env, Workdir: body.Workdir, Linger: body.Linger, Plan: body.Plan,
-		Snapshot: body.Snapshot, Labels: body.Labels, Owner: who.owner(),
+		Snapshot: body.Snapshot, Labels: body.Labels, Owner: who.ownerOf(),
 		User: who.name, HostUID: who.uid, HostGID: who.gid,
 	}
 	if req.Lifetime, err = lifetime(body.Lifetime); err != nil {
@@ -96,7 +96,7 @@ func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who 
 			"the policy trusts its lockfiles (packages.lockfile.trust), so a token can't bring them: it would write its own permission")
 	}
 	if chosen.policy != nil {
-		if req.Lock, err = s.lockfiles(ctx, body, who, chosen.policy); err != nil {
+		if req.Lock, err = s.readLockfiles(ctx, body, who, chosen.policy); err != nil {
 			return sandbox.Request{}, err
 		}
 	}
@@ -115,14 +115,14 @@ func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who 
 	return req, nil
 }
 
-// lockfiles are those of the request under the policy's rules; nil: none.
-func (s sandboxRoutes) lockfiles(ctx context.Context, body api.CreateSandbox, who caller, p *policy.Policy) (*lockfile.Given, error) {
+// readLockfiles are those of the request under the policy's rules; nil: none.
+func (s sandboxRoutes) readLockfiles(ctx context.Context, body api.CreateSandbox, who caller, p *policy.Policy) (*lockfile.Given, error) {
 	var sources []lockfile.Source
 	for _, f := range body.Lockfiles {
 		if !filepath.IsAbs(f.Source) || filepath.Clean(f.Source) != f.Source {
 			return nil, fault.Invalid("the lockfile %q must be named by its absolute path", f.Source)
 		}
-		if err := s.seen(ctx, who, "lockfile", f.Source, f.Document); err != nil {
+		if err := s.checkSeen(ctx, who, "lockfile", f.Source, f.Document); err != nil {
 			return nil, err
 		}
 		sources = append(sources, lockfile.Source{Name: f.Source, Data: f.Document})
@@ -131,7 +131,7 @@ func (s sandboxRoutes) lockfiles(ctx context.Context, body api.CreateSandbox, wh
 }
 
 func (s sandboxRoutes) getSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+	sb, err := s.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -139,11 +139,11 @@ func (s sandboxRoutes) getSandbox(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, r, http.StatusOK, s.view(sb, commands))
+	return writeJSON(w, r, http.StatusOK, s.viewSandbox(sb, commands))
 }
 
 func (s sandboxRoutes) destroySandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+	sb, err := s.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (s sandboxRoutes) destroySandbox(w http.ResponseWriter, r *http.Request) er
 	return nil
 }
 
-// view is a sandbox as clients are shown it.
-func (d *desk) view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
+// viewSandbox is a sandbox as clients are shown it.
+func (d *desk) viewSandbox(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 	info := sb.Info()
 	state, exit := sb.State()
 	v := api.Sandbox{
@@ -179,7 +179,7 @@ func (d *desk) view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox 
 	for _, c := range commands {
 		v.Commands = append(v.Commands, viewCommand(c))
 	}
-	return waits(v, sb)
+	return withWaits(v, sb)
 }
 
 func viewCommand(c keeper.Command) api.Command {
@@ -228,7 +228,7 @@ func (s commandRoutes) startCommand(w http.ResponseWriter, r *http.Request) erro
 }
 
 func (s commandRoutes) getCommand(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.own(r); err != nil {
+	if _, err := s.ownSandbox(r); err != nil {
 		return err
 	}
 	commands, err := s.cfg.Sandboxes.Commands(r.Context(), r.PathValue("id"))

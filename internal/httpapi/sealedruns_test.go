@@ -43,7 +43,7 @@ func runsThatBeganLongAgo(t *testing.T, indexed bool) {
 			cfg.Audit.Index = index.New(file, log, index.Options{})
 		}
 		s := &desk{logReads: turns.New(readsOfLog()), cfg: cfg}
-		has, others, err := s.runOf(t.Context(), run, token)
+		has, others, err := s.ownershipOfRun(t.Context(), run, token)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -148,14 +148,14 @@ func New(cfg Config) *Server {
 	s := &Server{desk: &desk{cfg: cfg, positions: newPositions(cfg.PositionKey), logReads: turns.New(readsOfLog())}, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
 	for _, r := range s.routes() {
-		s.mux.HandleFunc(r.pattern, s.serve(r))
+		s.mux.HandleFunc(r.pattern, s.serveRoute(r))
 	}
 	s.mux.HandleFunc("/", noRoute)
 	return s
 }
 
-// handler answers a request or returns why not.
-type handler func(w http.ResponseWriter, r *http.Request) error
+// routeHandler answers a request or returns why not.
+type routeHandler func(w http.ResponseWriter, r *http.Request) error
 
 // ServeHTTP routes.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -185,11 +185,11 @@ func (s *Server) IdleSince() time.Time {
 	return time.Unix(0, s.last.Load())
 }
 
-// serve lets a request in, and turns an error into a problem document.
-func (s *Server) serve(to route) http.HandlerFunc {
+// serveRoute lets a request in, and turns an error into a problem document.
+func (s *Server) serveRoute(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		pace(w, r)
-		entered, leave, err := s.enter(r, to)
+		paceBody(w, r)
+		entered, leave, err := s.enterRequest(r, to)
 		defer leave()
 		if err == nil {
 			err = s.handle(w, entered, to)
@@ -259,7 +259,7 @@ func statusOf(err error) int {
 // problemOf is what a person sees. The caller on the Unix socket is the
 // installation's own user, so all of an error's text may be shown there.
 func problemOf(err error, status int, by *caller) api.Problem {
-	p := api.Problem{Title: http.StatusText(status), Status: status, Detail: sentence(err, status)}
+	p := api.Problem{Title: http.StatusText(status), Status: status, Detail: errorSentence(err, status)}
 	switch remote := by == nil || by.token != nil; {
 	case remote && status == http.StatusInternalServerError:
 		p.Detail = "something inside failed; the daemon's log says what"
@@ -270,7 +270,7 @@ func problemOf(err error, status int, by *caller) api.Problem {
 	return p
 }
 
-func sentence(err error, status int) string {
+func errorSentence(err error, status int) string {
 	if status == http.StatusInternalServerError {
 		return "something inside failed: " + err.Error()
 	}

@@ -27,7 +27,7 @@ func (s snapshotRoutes) ownSnapshots(r *http.Request) ([]sandbox.Snapshot, error
 	}
 	var own []sandbox.Snapshot
 	for _, snap := range all {
-		if by.sees(snap.Owner) {
+		if by.seesSnapshot(snap.Owner) {
 			own = append(own, snap)
 		}
 	}
@@ -64,9 +64,9 @@ func (s snapshotRoutes) snapshotOf(r *http.Request) (sandbox.Snapshot, error) {
 		case snap.ID == ref:
 			return snap, nil
 		case !slices.Contains(snap.Names(), ref):
-		case snap.Owner.Token == by.owner().Token:
+		case snap.Owner.Token == by.ownerOf().Token:
 			named = []sandbox.Snapshot{snap}
-		case len(named) != 1 || named[0].Owner.Token != by.owner().Token:
+		case len(named) != 1 || named[0].Owner.Token != by.ownerOf().Token:
 			named = append(named, snap)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // with the plans of that, into one by which all of it can be had.
 func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 	run := r.PathValue("run")
-	if err := known(r.URL.Query(), "plan"); err != nil {
+	if err := checkQueryKeys(r.URL.Query(), "plan"); err != nil {
 		return err
 	}
 	if err := s.ownRun(r, run); err != nil {
@@ -79,7 +79,7 @@ func (s runRoutes) trialsOf(r *http.Request, runs []string) ([]trial, error) {
 		if err := s.ownRun(r, run); err != nil {
 			return nil, err
 		}
-		answer := s.plans.get(run)
+		answer := s.plans.lastPlan(run)
 		if answer == nil {
 			refused, err := s.cfg.Door.Roots(r.Context(), run)
 			if err != nil {
@@ -112,8 +112,8 @@ func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, l
 		if len(linesOf(t.releases)) > 0 {
 			continue // what nothing requires here may be what these require
 		}
-		for _, r := range asked(t.releases) {
-			roots.Add(admission.Roots{Roots: []admission.Root{{Package: refOf(r)}}})
+		for _, r := range askedReleases(t.releases) {
+			roots.Add(admission.Roots{Roots: []admission.Root{{Package: releaseRef(r)}}})
 		}
 	}
 	if whole {
@@ -130,7 +130,7 @@ func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, l
 			wanted = append(wanted, lines...)
 			continue // what these require is refused as long as they are, as it is of those below
 		}
-		if len(asked(t.releases)) > 0 {
+		if len(askedReleases(t.releases)) > 0 {
 			continue
 		}
 		more, stays := refusedOf(roots, t.releases)
@@ -164,7 +164,7 @@ func dropBrought(roots *admission.Roots, releases []api.PlanRelease) {
 func comesWithOthers(releases []api.PlanRelease, ref pkgref.Ref) bool {
 	some := false
 	for _, r := range releases {
-		if refOf(r).Project() != ref.Project() {
+		if releaseRef(r).Project() != ref.Project() {
 			continue
 		}
 		if some = true; r.Depth == 0 || r.Effect == plan.EffectError {
@@ -177,13 +177,13 @@ func comesWithOthers(releases []api.PlanRelease, ref pkgref.Ref) bool {
 // isUnweighed tells whether plans say nothing of a release of a package: then what the run was refused of it counts.
 func isUnweighed(releases []api.PlanRelease, ref pkgref.Ref) bool {
 	return slices.ContainsFunc(releases, func(r api.PlanRelease) bool {
-		return r.Effect == plan.EffectError && refOf(r).Project() == ref.Project()
+		return r.Effect == plan.EffectError && releaseRef(r).Project() == ref.Project()
 	})
 }
 
-// asked are the releases of a plan that nothing in it requires, and that are refused for want of
+// askedReleases are the releases of a plan that nothing in it requires, and that are refused for want of
 // an entry that their decision suggests.
-func asked(releases []api.PlanRelease) (refused []api.PlanRelease) {
+func askedReleases(releases []api.PlanRelease) (refused []api.PlanRelease) {
 	for _, r := range releases {
 		if r.Depth == 0 && r.Effect == plan.EffectDeny && r.Rule == "packages.default" && r.Suggest != "" {
 			refused = append(refused, r)
@@ -198,20 +198,20 @@ func linesOf(releases []api.PlanRelease) (wanted []policy.Wanted) {
 	for _, r := range releases {
 		refused := r.Effect == plan.EffectDeny || r.Effect == plan.EffectAllow && r.Would != ""
 		if refused && !byAllowlist(r.Rule) && policy.AreEntries(r.Suggest) {
-			wanted = append(wanted, policy.Wanted{Package: refOf(r).Project(), Lines: r.Suggest})
+			wanted = append(wanted, policy.Wanted{Package: releaseRef(r).Project(), Lines: r.Suggest})
 		}
 	}
 	return wanted
 }
 
-func refOf(r api.PlanRelease) pkgref.Ref {
+func releaseRef(r api.PlanRelease) pkgref.Ref {
 	return pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Name, Version: r.Version}
 }
 
 // refusedOf are what an entry lets in of what a plan was refused, and sentences about the rest.
 func refusedOf(roots *admission.Roots, releases []api.PlanRelease) (wanted []policy.Wanted, left []string) {
 	for _, r := range releases {
-		ref := refOf(r)
+		ref := releaseRef(r)
 		isRoot := slices.ContainsFunc(roots.Roots, func(root admission.Root) bool { return root.Package == ref })
 		switch {
 		case r.Effect == plan.EffectAllow && r.Would == "" || r.Effect == plan.EffectHold || isRoot && isLifted(r):

@@ -38,10 +38,10 @@ func TestEveryRequestOfATokenIsCounted(t *testing.T) {
 		method, path, _ := strings.Cut(to.pattern, " ")
 		t.Run(to.pattern, func(t *testing.T) {
 			reached := false
-			ask := func(handle handler) (int, string) {
+			ask := func(handle routeHandler) (int, string) {
 				w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("{}"))
 				r.Header.Set("X-Api-Key", secret)
-				s.serve(route{to.pattern, to.who, handle})(w, r)
+				s.serveRoute(route{to.pattern, to.who, handle})(w, r)
 				return w.Code, w.Body.String()
 			}
 			done := func(http.ResponseWriter, *http.Request) error { reached = true; return nil }
@@ -88,7 +88,7 @@ func TestStrangersAreCounted(t *testing.T) {
 		method, path, _ := strings.Cut(to.pattern, " ")
 		ask := func() int {
 			w := httptest.NewRecorder()
-			s.serve(route{to.pattern, to.who, func(http.ResponseWriter, *http.Request) error { return nil }})(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("{}")))
+			s.serveRoute(route{to.pattern, to.who, func(http.ResponseWriter, *http.Request) error { return nil }})(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("{}")))
 			return w.Code
 		}
 		free, full, noted := http.StatusUnauthorized, http.StatusUnauthorized, 1
@@ -98,7 +98,7 @@ func TestStrangersAreCounted(t *testing.T) {
 		if status := ask(); status != free {
 			t.Fatalf("the control, %s, is told %d", to.pattern, status)
 		}
-		s.refusals.due(time.Now(), true) // the next one is on record at once
+		s.refusals.takeDue(time.Now(), true) // the next one is on record at once
 		before := recordsOf(t, log)
 		leave := allStrangers(t, s.cfg.Underway)
 		if status := ask(); status != full {
@@ -169,7 +169,7 @@ func TestOneRefusalWaitsForTheLog(t *testing.T) {
 		s := New(Config{Log: log, Tokens: book, Logger: slog.New(slog.DiscardHandler)})
 		ask := func() {
 			w := httptest.NewRecorder()
-			s.serve(route{"GET /v1/sandboxes", holders, nil})(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/sandboxes", nil))
+			s.serveRoute(route{"GET /v1/sandboxes", holders, nil})(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/sandboxes", nil))
 			if w.Code != http.StatusUnauthorized {
 				t.Errorf("a stranger is told %d", w.Code)
 			}

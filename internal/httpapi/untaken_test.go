@@ -52,7 +52,7 @@ func TestWhatNobodyTakesEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret string
 		who    who
-		handle handler
+		handle routeHandler
 	}{
 		"a stream of a token's":    {secret, holders, func(w http.ResponseWriter, _ *http.Request) error { return endless(w) }},
 		"a stream of a stranger's": {"", anyone, func(w http.ResponseWriter, _ *http.Request) error { return endless(w) }},
@@ -62,7 +62,7 @@ func TestWhatNobodyTakesEnds(t *testing.T) {
 			ended := make(chan struct{})
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer close(ended)
-				s.serve(route{"GET /x", c.who, c.handle})(w, r)
+				s.serveRoute(route{"GET /x", c.who, c.handle})(w, r)
 			}))
 			defer server.Close()
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -131,7 +131,7 @@ func TestAStrangersPlaceIsSoonFree(t *testing.T) {
 				}
 				w := &stuck{httptest.NewRecorder(), make(chan time.Time, 1)}
 				began := time.Now()
-				backend.Hurried(s.serve(route{"GET /x", anyone, func(w http.ResponseWriter, _ *http.Request) error {
+				backend.Hurried(s.serveRoute(route{"GET /x", anyone, func(w http.ResponseWriter, _ *http.Request) error {
 					if c.length == 1 {
 						return nil // it is left to the server
 					}

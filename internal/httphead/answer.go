@@ -81,8 +81,8 @@ func (a *Answer) inTime(write func() error) error {
 	if a.Within <= 0 {
 		return write()
 	}
-	a.write(true)
-	defer a.write(false)
+	a.writeHead(true)
+	defer a.writeHead(false)
 	if a.late == nil {
 		a.late = errand.After(a.Within, a.breakOff)
 	} else {
@@ -92,7 +92,7 @@ func (a *Answer) inTime(write func() error) error {
 	return write()
 }
 
-func (a *Answer) write(now bool) {
+func (a *Answer) writeHead(now bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.writing = now

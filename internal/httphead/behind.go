@@ -16,8 +16,8 @@ const Uncounted = 10 * time.Second
 // streamKey is where a request's context has its *stream.
 type streamKey struct{}
 
-// stream is a request over HTTP/2, with what is to be done once the server keeps nothing of it any more.
-type stream struct {
+// followedStream is a request over HTTP/2, with what is to be done once the server keeps nothing of it any more.
+type followedStream struct {
 	mu   sync.Mutex // guards what follows
 	then []func()
 	soon bool // the client has Uncounted for the rest of the answer
@@ -38,8 +38,8 @@ func Behind(within time.Duration, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s := &stream{}
-		defer s.follow(w, r, within) // after a panic, too
+		s := &followedStream{}
+		defer s.followStream(w, r, within) // after a panic, too
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), streamKey{}, s)))
 	})
 }
@@ -57,19 +57,19 @@ func WhenSoonOver(ctx context.Context, leave func()) func() {
 }
 
 func whenOver(ctx context.Context, soon bool, leave func()) func() {
-	s, ok := ctx.Value(streamKey{}).(*stream)
+	s, ok := ctx.Value(streamKey{}).(*followedStream)
 	if !ok {
 		return leave
 	}
 	return func() {
-		if !s.add(soon, leave) {
+		if !s.addEnd(soon, leave) {
 			leave()
 		}
 	}
 }
 
-// add reports whether it is not too late to wait for the end.
-func (s *stream) add(soon bool, leave func()) bool {
+// addEnd reports whether it is not too late to wait for the end.
+func (s *followedStream) addEnd(soon bool, leave func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
@@ -78,11 +78,11 @@ func (s *stream) add(soon bool, leave func()) bool {
 	return !s.over
 }
 
-// follow waits for the end of a stream whose handler returns now, elsewhere. net/http keeps what it knows of a stream as
+// followStream waits for the end of a stream whose handler returns now, elsewhere. net/http keeps what it knows of a stream as
 // long as that has a time, and gives one to a stream that is over already. So that gets none; and since a stream may end
 // while it is given one, its body is closed at its end. Not before: what came of the body then would reset the stream,
 // and the client would miss its answer.
-func (s *stream) follow(w http.ResponseWriter, r *http.Request, within time.Duration) {
+func (s *followedStream) followStream(w http.ResponseWriter, r *http.Request, within time.Duration) {
 	control := http.NewResponseController(w)
 	s.mu.Lock()
 	waits, soon := len(s.then) > 0, s.soon
@@ -96,21 +96,21 @@ func (s *stream) follow(w http.ResponseWriter, r *http.Request, within time.Dura
 	ended := streamEnd(w)
 	switch {
 	case !waits:
-		s.end()
+		s.endStream()
 	case ended == nil: // it is not net/http's, or not as it was: then what is left has to be taken here
 		_ = control.Flush() // who is gone needs it no more
-		s.end()
+		s.endStream()
 	default:
 		errand.Go(func() {
 			<-ended
 			_ = r.Body.Close()
-			s.end()
+			s.endStream()
 		})
 	}
 }
 
-// end does what waits.
-func (s *stream) end() {
+// endStream does what waits.
+func (s *followedStream) endStream() {
 	s.mu.Lock()
 	then := s.then
 	s.then, s.over = nil, true

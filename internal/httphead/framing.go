@@ -7,7 +7,7 @@ import "net/http"
 // without a word when the client goes. A head's end it finds itself; how a body is framed it is told by the
 // request that a handler is told of. The zero value is of a new connection.
 type framing struct {
-	at   place
+	at   framePlace
 	left uint64 // bytes of a body, or of a chunk with the end of its line
 	line int    // bytes of a line so far
 	cr   bool   // the last of them is a carriage return
@@ -18,14 +18,14 @@ type framing struct {
 	odd  bool   // a handler was told of a request that was not found here
 }
 
-// place is what comes next on the connection.
-type place int
+// framePlace is what comes next on the connection.
+type framePlace int
 
 const (
-	inHead     place = iota
-	behindHead       // of whose request no handler has been told yet
-	inBody           // whose length is known
-	inSize           // of a chunk
+	inHead     framePlace = iota
+	behindHead            // of whose request no handler has been told yet
+	inBody                // whose length is known
+	inSize                // of a chunk
 	inChunk
 	inTrailer
 	inOther // which is no HTTP any more
@@ -35,17 +35,17 @@ const (
 // told a handler.
 const maxRest = 64 << 10
 
-// take takes bytes that have come.
-func (f *framing) take(b []byte) {
+// takeBytes takes bytes that have come.
+func (f *framing) takeBytes(b []byte) {
 	for len(b) > 0 {
 		switch f.at {
 		case inHead:
-			b = f.head(b)
+			b = f.takeHead(b)
 		case behindHead:
 			f.rest = append(f.rest, b[:min(len(b), maxRest-len(f.rest))]...)
 			return
 		case inBody, inChunk:
-			b = f.pass(b)
+			b = f.passBody(b)
 		case inSize:
 			b = f.chunkSize(b)
 		case inTrailer:
@@ -56,9 +56,9 @@ func (f *framing) take(b []byte) {
 	}
 }
 
-// head takes what belongs to a head. Empty lines before it are passed over, as some clients send one behind a
+// takeHead takes what belongs to a head. Empty lines before it are passed over, as some clients send one behind a
 // body.
-func (f *framing) head(b []byte) (behind []byte) {
+func (f *framing) takeHead(b []byte) (behind []byte) {
 	for i, c := range b {
 		blank, ended := f.inLine(c)
 		if ended && blank && f.said {
@@ -81,12 +81,12 @@ func (f *framing) inLine(c byte) (blank, ended bool) {
 	return blank, true
 }
 
-// pass takes what belongs to a body or a chunk.
-func (f *framing) pass(b []byte) (behind []byte) {
+// passBody takes what belongs to a body or a chunk.
+func (f *framing) passBody(b []byte) (behind []byte) {
 	n := min(uint64(len(b)), f.left)
 	if f.left -= n; f.left == 0 {
 		if f.at == inBody {
-			f.next()
+			f.nextHead()
 		} else {
 			f.beginSize()
 		}
@@ -133,36 +133,36 @@ func digitOf(c byte) (digit uint64, is bool) {
 func (f *framing) trailer(b []byte) (behind []byte) {
 	for i, c := range b {
 		if blank, ended := f.inLine(c); ended && blank {
-			f.next()
+			f.nextHead()
 			return b[i+1:]
 		}
 	}
 	return nil
 }
 
-// next begins another head.
-func (f *framing) next() { f.at, f.said, f.line, f.cr = inHead, false, 0, false }
+// nextHead begins another head.
+func (f *framing) nextHead() { f.at, f.said, f.line, f.cr = inHead, false, 0, false }
 
 // handle takes that a handler is told of a request, which is the one whose head has ended.
 func (f *framing) handle(r *http.Request) {
 	f.odd = f.odd || f.at != behindHead
 	rest := f.rest
 	f.rest = nil
-	f.next()
+	f.nextHead()
 	switch {
 	case r.ProtoMajor > 1: // the rest of HTTP/2's preface
-		f.stop()
+		f.stopHTTP()
 		return
 	case len(r.TransferEncoding) > 0:
 		f.beginSize()
 	case r.ContentLength > 0:
 		f.at, f.left = inBody, uint64(r.ContentLength)
 	}
-	f.take(rest)
+	f.takeBytes(rest)
 }
 
-// stop takes that HTTP is over on the connection.
-func (f *framing) stop() { *f = framing{at: inOther} }
+// stopHTTP takes that HTTP is over on the connection.
+func (f *framing) stopHTTP() { *f = framing{at: inOther} }
 
 // unheard reports whether something came of which no handler was told, or whether that is not known.
 func (f *framing) unheard() bool { return f.odd || f.at == behindHead || f.at == inHead && f.said }

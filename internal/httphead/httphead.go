@@ -79,7 +79,7 @@ type Meter struct {
 func (m *Meter) Expect(account Account, most int) (turn uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.end()
+	m.endMeter()
 	m.account, m.left, m.full = account, int64(most)*PerByte, false
 	m.turn++
 	return m.turn
@@ -94,7 +94,7 @@ func (m *Meter) ArrivedAt(turn uint64) (full bool) {
 	if m.turn != turn {
 		return false
 	}
-	m.end()
+	m.endMeter()
 	return m.full
 }
 
@@ -102,11 +102,11 @@ func (m *Meter) ArrivedAt(turn uint64) (full bool) {
 func (m *Meter) Arrived() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.end()
+	m.endMeter()
 }
 
-// end needs mu.
-func (m *Meter) end() {
+// endMeter needs mu.
+func (m *Meter) endMeter() {
 	if m.account != nil && m.taken > 0 {
 		m.account.Give(m.taken)
 	}
@@ -152,15 +152,15 @@ func (c *Conn) Write(b []byte) (int, error) {
 		late := time.NewTimer(heardTime)
 		defer late.Stop()
 		select {
-		case <-c.ended():
+		case <-c.inputEnded():
 		case <-late.C:
 		}
 	}
 	return n, err
 }
 
-// ended is closed once nothing more can be read.
-func (c *Conn) ended() <-chan struct{} {
+// inputEnded is closed once nothing more can be read.
+func (c *Conn) inputEnded() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over == nil {
@@ -172,8 +172,8 @@ func (c *Conn) ended() <-chan struct{} {
 	return c.over
 }
 
-// end takes that nothing more can be read.
-func (c *Conn) end() {
+// endInput takes that nothing more can be read.
+func (c *Conn) endInput() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.done && c.over != nil {
@@ -186,7 +186,7 @@ func (c *Conn) end() {
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil {
-		c.end()
+		c.endInput()
 	}
 	if full := c.meter.Count(n); full != nil {
 		return 0, full
@@ -208,7 +208,7 @@ func CloseWrite(conn net.Conn) error {
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	c.meter.Arrived()
-	c.end()
+	c.endInput()
 	return c.Conn.Close()
 }
 

@@ -76,7 +76,7 @@ type expecting struct {
 func (e *expecting) expect(meter *Meter, account Account) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.end()
+	e.endExpecting()
 	if e.over || meter == nil {
 		return
 	}
@@ -88,11 +88,11 @@ func (e *expecting) arrived() (full bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.over = true
-	return e.end()
+	return e.endExpecting()
 }
 
-// end needs mu.
-func (e *expecting) end() (full bool) {
+// endExpecting needs mu.
+func (e *expecting) endExpecting() (full bool) {
 	if e.meter != nil {
 		full = e.meter.ArrivedAt(e.turn)
 	}

@@ -25,7 +25,7 @@ type Unhandled struct {
 func (u *Unhandled) Read(b []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.framing.take(b)
+	u.framing.takeBytes(b)
 	u.failed = err
 }
 
@@ -64,7 +64,7 @@ func (u *Unhandled) Idle() {
 func (u *Unhandled) Hijacked() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.framing.stop()
+	u.framing.stopHTTP()
 }
 
 // Something reports whether there is something of which no handler was told: it is to be asked at

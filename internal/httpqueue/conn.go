@@ -71,7 +71,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		c.skip, rest = c.skip+1, rest[1:]
 	}
 	if !c.other.Load() {
-		c.come.scan(rest, c.listen)
+		c.come.scanFrames(rest, c.listen)
 		c.half.Store(c.skip > 0 && c.skip < len(preface) || c.come.mayBegin())
 	}
 	if c.full != nil {
@@ -89,7 +89,7 @@ func (c *Conn) BrokeOff() bool { return !c.other.Load() && c.half.Load() }
 
 // listen takes a frame of the client's. Each request has a stream with a higher number than those
 // before; fields that come behind a body have the number of their request.
-func (c *Conn) listen(f frame) {
+func (c *Conn) listen(f countedFrame) {
 	switch {
 	case f.kind == typeHeaders && f.stream > c.last:
 		c.last = f.stream
@@ -97,7 +97,7 @@ func (c *Conn) listen(f frame) {
 			c.Begun()
 		}
 		if c.Queue != nil && c.full == nil {
-			c.full = c.Queue.begin(f.stream)
+			c.full = c.Queue.beginRequest(f.stream)
 		}
 	case f.kind == typeReset && c.Queue != nil:
 		c.Queue.takeBack(f.stream)
@@ -107,27 +107,27 @@ func (c *Conn) listen(f frame) {
 // Write implements net.Conn. The server writes one frame after the other.
 func (c *Conn) Write(b []byte) (int, error) {
 	if !c.other.Load() {
-		c.said.scan(b, c.hear)
+		c.said.scanFrames(b, c.hearFrame)
 	}
 	return c.Conn.Write(b)
 }
 
-// hear takes a frame of the server's.
-func (c *Conn) hear(f frame) {
+// hearFrame takes a frame of the server's.
+func (c *Conn) hearFrame(f countedFrame) {
 	switch {
 	case c.Queue == nil:
 	case f.kind == typeHeaders:
-		c.Queue.answer(f.stream)
+		c.Queue.beginAnswer(f.stream)
 	case f.kind == typeReset:
-		c.Queue.refuse(f.stream, f.code == refusedStream)
+		c.Queue.refuseRequest(f.stream, f.code == refusedStream)
 	}
 	if c.Broken != nil && f.kind != typeHeaders && slices.Contains([]uint32{protocolError, compressionError, enhanceYourCalm}, f.code) {
 		c.Broken()
 	}
 }
 
-// frame is what counts of one.
-type frame struct {
+// countedFrame is what counts of one.
+type countedFrame struct {
 	kind   byte
 	stream uint32
 	code   uint32 // of a reset and of a goodbye
@@ -139,8 +139,8 @@ type scanner struct {
 	rest int    // bytes of a frame that do not count
 }
 
-// scan tells of each frame of which all that counts is there.
-func (s *scanner) scan(b []byte, tell func(frame)) {
+// scanFrames tells of each frame of which all that counts is there.
+func (s *scanner) scanFrames(b []byte, tell func(countedFrame)) {
 	for len(b) > 0 {
 		if s.rest > 0 {
 			n := min(s.rest, len(b))
@@ -150,7 +150,7 @@ func (s *scanner) scan(b []byte, tell func(frame)) {
 		n := min(s.counts()-len(s.head), len(b))
 		s.head, b = append(s.head, b[:n]...), b[n:]
 		if len(s.head) == s.counts() {
-			s.end(tell)
+			s.endScan(tell)
 		}
 	}
 }
@@ -190,8 +190,8 @@ func lengthOfCode(kind byte) int {
 	return 0
 }
 
-func (s *scanner) end(tell func(frame)) {
-	f := frame{kind: s.head[typeAt], stream: binary.BigEndian.Uint32(s.head[streamAt:]) &^ (1 << 31)}
+func (s *scanner) endScan(tell func(countedFrame)) {
+	f := countedFrame{kind: s.head[typeAt], stream: binary.BigEndian.Uint32(s.head[streamAt:]) &^ (1 << 31)}
 	if code := s.head[headLength:]; lengthOfCode(f.kind) > 0 && len(code) == codeAt(f.kind)+codeLength {
 		f.code = binary.BigEndian.Uint32(code[codeAt(f.kind):])
 	}

@@ -50,8 +50,8 @@ func New(account httphead.Account, atOnce int) *Queue {
 	return &Queue{account: account, atOnce: atOnce, open: map[uint32]struct{}{}}
 }
 
-// begin takes that the client begins a request. The error is ErrFull.
-func (q *Queue) begin(stream uint32) error {
+// beginRequest takes that the client begins a request. The error is ErrFull.
+func (q *Queue) beginRequest(stream uint32) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.handled == q.done && len(q.open) == 0 && time.Since(q.changed) >= quiet {
@@ -59,7 +59,7 @@ func (q *Queue) begin(stream uint32) error {
 	}
 	q.open[stream] = struct{}{}
 	q.begun++
-	return q.settle()
+	return q.settleChanges()
 }
 
 // takeBack takes that the client wants no answer any more.
@@ -70,21 +70,21 @@ func (q *Queue) takeBack(stream uint32) {
 	q.changed = time.Now()
 }
 
-// answer takes that the server begins an answer.
-func (q *Queue) answer(stream uint32) {
+// beginAnswer takes that the server begins an answer.
+func (q *Queue) beginAnswer(stream uint32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, isOpen := q.open[stream]; isOpen {
 		delete(q.open, stream)
 		q.answered++
-		_ = q.settle() // none more than before
+		_ = q.settleChanges() // none more than before
 	}
 }
 
-// refuse takes that the server ends a request without an answer: before anybody kept it, or, if it is
+// refuseRequest takes that the server ends a request without an answer: before anybody kept it, or, if it is
 // not unkept, whenever the client broke the rules. It may be one that waits then, whose head is kept
 // like that of one that was taken back.
-func (q *Queue) refuse(stream uint32, unkept bool) {
+func (q *Queue) refuseRequest(stream uint32, unkept bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, isOpen := q.open[stream]; !isOpen {
@@ -94,7 +94,7 @@ func (q *Queue) refuse(stream uint32, unkept bool) {
 	if unkept {
 		q.refused++
 	}
-	_ = q.settle() // none more than before
+	_ = q.settleChanges() // none more than before
 }
 
 // Handle takes that a handler has a request. It counts from now on what that takes.
@@ -110,7 +110,7 @@ func (q *Queue) Done() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.done++
-	_ = q.settle() // one less
+	_ = q.settleChanges() // one less
 }
 
 // End gives all back: the connection has ended.
@@ -118,13 +118,13 @@ func (q *Queue) End() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.over = true
-	_ = q.settle() // gives back alone
+	_ = q.settleChanges() // gives back alone
 }
 
-// settle takes or gives back what has changed. It needs mu. A request that the server has answered
+// settleChanges takes or gives back what has changed. It needs mu. A request that the server has answered
 // without a handler is among those that were answered; where fewer were answered than handled, none
 // is known to be one.
-func (q *Queue) settle() error {
+func (q *Queue) settleChanges() error {
 	q.changed = time.Now()
 	waiting := max(0, q.begun-q.done-q.refused-max(0, q.answered-q.handled)-q.atOnce)
 	if q.over {

@@ -29,7 +29,7 @@ func begun(t *testing.T) (*Queue, *room, func() error) {
 	q, stream := New(account, 3), uint32(0)
 	return q, account, func() error {
 		stream++
-		return q.begin(stream)
+		return q.beginRequest(stream)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestRequestsThatTheServerAnswersByItself(t *testing.T) {
 		if err := begin(); err != nil {
 			t.Fatalf("the %dth: %v", i, err)
 		}
-		q.answer(i + 2)
+		q.beginAnswer(i + 2)
 	}
 	if account.waiting() != 0 {
 		t.Errorf("%d are charged", account.waiting())
@@ -101,7 +101,7 @@ func TestWhatIsDroppedIsForgotten(t *testing.T) {
 		if err := begin(); err != nil || account.waiting() != 3 {
 			t.Errorf("at once: %v, %d charged, not 3", err, account.waiting())
 		}
-		q.answer(9)
+		q.beginAnswer(9)
 		time.Sleep(quiet)
 		if err := begin(); err != nil || account.waiting() != 0 {
 			t.Errorf("after a moment: %v, %d charged", err, account.waiting())
@@ -122,7 +122,7 @@ func TestWhatTheServerResetsIsKept(t *testing.T) {
 		if i < 3 {
 			q.Handle()
 		}
-		conn.hear(frame{kind: typeReset, stream: i + 1, code: protocolError})
+		conn.hearFrame(countedFrame{kind: typeReset, stream: i + 1, code: protocolError})
 	}
 	if account.waiting() != 5 {
 		t.Errorf("%d heads are charged of 5 that wait", account.waiting())
@@ -131,7 +131,7 @@ func TestWhatTheServerResetsIsKept(t *testing.T) {
 		if err := begin(); err != nil {
 			t.Fatalf("the %dth that is refused: %v", i, err)
 		}
-		conn.hear(frame{kind: typeReset, stream: i + 9, code: refusedStream})
+		conn.hearFrame(countedFrame{kind: typeReset, stream: i + 9, code: refusedStream})
 	}
 	if account.waiting() != 5 {
 		t.Errorf("%d are charged when others were refused", account.waiting())

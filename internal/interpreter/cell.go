@@ -55,10 +55,10 @@ func (c *Cell) Leave(goOn bool) {
 // was judged, recorded and given to the kernel. A refusal is fault.ErrForbidden. ctx bounds
 // the waiting, not the cell.
 func (i *Interpreter) Execute(ctx context.Context, sandbox string, r Request) (*Cell, error) {
-	if err := r.check(); err != nil {
+	if err := r.checkRequest(); err != nil {
 		return nil, err
 	}
-	b, err := i.boxOf(ctx, sandbox)
+	b, err := i.boxOfSandbox(ctx, sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -74,17 +74,17 @@ func (i *Interpreter) Execute(ctx context.Context, sandbox string, r Request) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := p.take(ctx); err != nil {
+	if err := p.takeTurn(ctx); err != nil {
 		return nil, err
 	}
-	c, err := i.begin(ctx, b.host, p, r)
+	c, err := i.beginCell(ctx, b.host, p, r)
 	if err != nil {
-		p.leave()
+		p.leaveTurn()
 	}
 	return c, err
 }
 
-func (r Request) check() error {
+func (r Request) checkRequest() error {
 	switch {
 	case len(r.Code) > MaxCode:
 		return fault.Invalid("the cell is %d bytes long; at most %d", len(r.Code), MaxCode)
@@ -96,9 +96,9 @@ func (r Request) check() error {
 	return commands.CheckEnv(r.Env)
 }
 
-// begin has a cell judged, and a kernel take it. Needs the turn, which is given back at the
+// beginCell has a cell judged, and a kernel take it. Needs the turn, which is given back at the
 // cell's end.
-func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request) (*Cell, error) {
+func (i *Interpreter) beginCell(ctx context.Context, host Host, p *kernelContext, r Request) (*Cell, error) {
 	id, ended, err := host.Cell(ctx, commands.Cell{Language: p.Language, Code: r.Code})
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request)
 		ended(channel.Exit{Code: 126, Error: printable(err.Error(), maxError)})
 		return nil, err
 	}
-	kernel, w, err := p.connect(ctx, host, r.Base)
+	kernel, w, err := p.connectKernel(ctx, host, r.Base)
 	if err != nil {
 		return failed(err)
 	}
@@ -117,37 +117,37 @@ func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request)
 	c := &Cell{Events: events, left: make(chan struct{}), stopping: stopping}
 	run := &run{
 		host: host, place: p, kernel: kernel, id: id, most: i.cfg.MaxOutput, wire: w, events: events, left: c.left, life: life, stopped: stopped,
-		in: lines{take: r.Take, give: r.Give}, request: request{Op: "run", Cell: id, Code: r.Code, Env: r.Env}, handed: r.Handed,
+		in: lineBuffer{take: r.Take, give: r.Give}, request: request{Op: "run", Cell: id, Code: r.Code, Env: r.Env}, handed: r.Handed,
 	}
 	errand.Go(func() { // ends with the cell, which the policy's time and the kernel's end bound
-		defer p.leave()
+		defer p.leaveTurn()
 		defer close(events)
 		defer stop()
 		defer stopping()
-		defer w.close()
+		defer w.closeWire()
 		exit := channel.Exit{Code: 137, Error: "the daemon lost sight of the cell"}
 		defer func() { ended(exit) }()
-		exit = run.follow()
+		exit = run.followCell()
 	})
 	return c, nil
 }
 
-// connect attaches to the context's kernel, which is started if there is none, has it end what
+// connectKernel attaches to the context's kernel, which is started if there is none, has it end what
 // it does for nobody any more, and knows what it is to find. Needs the turn. ctx bounds the
 // start, not the connection.
-func (p *place) connect(ctx context.Context, host Host, base map[string]string) (kernel string, w *wire, err error) {
+func (p *kernelContext) connectKernel(ctx context.Context, host Host, base map[string]string) (kernel string, w *wire, err error) {
 	if kernel, w, err = p.attach(ctx, host, base); err != nil {
 		return "", nil, err
 	}
 	if p.isFound() {
-		idle, err := w.settle(ctx, host, kernel)
+		idle, err := w.settleKernel(ctx, host, kernel)
 		if err != nil {
-			w.close()
+			w.closeWire()
 			return "", nil, err
 		}
 		if !idle {
-			w.close()
-			if err := p.kill(context.WithoutCancel(ctx), host, kernel); err != nil {
+			w.closeWire()
+			if err := p.killKernel(context.WithoutCancel(ctx), host, kernel); err != nil {
 				return "", nil, err
 			}
 			if kernel, w, err = p.attach(ctx, host, base); err != nil {
@@ -157,23 +157,23 @@ func (p *place) connect(ctx context.Context, host Host, base map[string]string) 
 		p.setSettled()
 	}
 	if err := p.introduce(ctx, host, w, base); err != nil {
-		w.close()
+		w.closeWire()
 		return "", nil, err
 	}
 	return kernel, w, nil
 }
 
 // attach attaches to the context's kernel, which is started if there is none. Needs the turn.
-func (p *place) attach(ctx context.Context, host Host, base map[string]string) (kernel string, w *wire, err error) {
+func (p *kernelContext) attach(ctx context.Context, host Host, base map[string]string) (kernel string, w *wire, err error) {
 	lasting := context.WithoutCancel(ctx)
 	if kernel, err = p.running(ctx, host, base); err != nil {
 		return "", nil, err
 	}
-	w, err = open(lasting, host, kernel, keeper.FromNow)
+	w, err = openWire(lasting, host, kernel, keeper.FromNow)
 	if errors.Is(err, fault.ErrNotFound) { // it ended, and is forgotten
-		p.forget(kernel)
+		p.forgetKernel(kernel)
 		if kernel, err = p.running(ctx, host, base); err == nil {
-			w, err = open(lasting, host, kernel, keeper.FromNow)
+			w, err = openWire(lasting, host, kernel, keeper.FromNow)
 		}
 	}
 	return kernel, w, err
@@ -182,13 +182,13 @@ func (p *place) attach(ctx context.Context, host Host, base map[string]string) (
 // run is a cell in its kernel.
 type run struct {
 	host    Host
-	place   *place
+	place   *kernelContext
 	kernel  string
 	id      string
 	request request
 	handed  func() // nil: nobody wants to know
 	wire    *wire
-	in      lines
+	in      lineBuffer
 	events  chan<- Event
 	left    <-chan struct{}
 	life    context.Context //nolint:containedctx // ends when the policy's time for the cell is over
@@ -207,19 +207,19 @@ type run struct {
 	failure *Failure // as the record has it
 }
 
-// frame is one of the kernel's, or why there are no more.
-type frame struct {
+// kernelFrame is one of the kernel's, or why there are no more.
+type kernelFrame struct {
 	kind    channel.FrameType
 	payload []byte
 	err     error
 }
 
-// read hands frames over one by one: the next is read when the last was taken.
-func (r *run) read(next chan<- frame, taken <-chan struct{}, over <-chan struct{}) {
+// readFrames hands frames over one by one: the next is read when the last was taken.
+func (r *run) readFrames(next chan<- kernelFrame, taken <-chan struct{}, over <-chan struct{}) {
 	for {
 		kind, payload, err := r.wire.conn.ReadFrame()
 		select {
-		case next <- frame{kind, payload, err}:
+		case next <- kernelFrame{kind, payload, err}:
 		case <-over:
 			return
 		}
@@ -234,32 +234,32 @@ func (r *run) read(next chan<- frame, taken <-chan struct{}, over <-chan struct{
 	}
 }
 
-// follow has the kernel run the cell and returns its end, as the record has it.
-func (r *run) follow() channel.Exit {
-	if err := r.wire.ask(r.request); err != nil {
+// followCell has the kernel run the cell and returns its end, as the record has it.
+func (r *run) followCell() channel.Exit {
+	if err := r.wire.sendRequest(r.request); err != nil {
 		r.broken(&Failure{Name: FailureDied, Value: "the kernel does not take the cell; the next cell gets a new one: " + printable(err.Error(), maxError)})
-		return r.exit()
+		return r.exitOfCell()
 	}
 	r.request = request{}
 	if r.handed != nil {
 		r.handed()
 	}
-	next, taken, over := make(chan frame), make(chan struct{}), make(chan struct{})
+	next, taken, over := make(chan kernelFrame), make(chan struct{}), make(chan struct{})
 	defer close(over)
-	errand.Go(func() { r.read(next, taken, over) })
+	errand.Go(func() { r.readFrames(next, taken, over) })
 	lifeOver, stopped := r.life.Done(), r.stopped.Done()
 	for !r.done {
 		select {
 		case f := <-next:
-			if why := r.frame(f); why != nil && why.Name == FailureOutput {
+			if why := r.takeFrame(f); why != nil && why.Name == FailureOutput {
 				r.interrupt(why)
 			} else if why != nil {
 				r.broken(why)
-				return r.exit()
+				return r.exitOfCell()
 			}
 			if r.ended && !r.done {
-				r.tell(Event{Error: r.failure})
-				return r.exit()
+				r.tellEvent(Event{Error: r.failure})
+				return r.exitOfCell()
 			}
 			if f.err == nil {
 				taken <- struct{}{} // it is waited for
@@ -272,10 +272,10 @@ func (r *run) follow() channel.Exit {
 			r.interrupt(&Failure{Name: "KeyboardInterrupt", Value: "the client went away, and the cell was interrupted"})
 		case <-r.grace:
 			r.broken(outlived())
-			return r.exit()
+			return r.exitOfCell()
 		}
 	}
-	return r.exit()
+	return r.exitOfCell()
 }
 
 // interrupt has the kernel end the cell, and notes why, if nothing else is known.
@@ -296,8 +296,8 @@ func outlived() *Failure {
 	return &Failure{Name: FailureDied, Value: fmt.Sprintf("the cell did not end %s after it was interrupted", interruptGrace) + wasEnded}
 }
 
-// exit is the cell's end on record.
-func (r *run) exit() channel.Exit {
+// exitOfCell is the cell's end on record.
+func (r *run) exitOfCell() channel.Exit {
 	exit := channel.Exit{StdoutBytes: r.out, StderrBytes: r.err, Claimed: true}
 	if r.failure != nil {
 		exit.Code, exit.Error = 1, printable(r.failure.Name+": "+r.failure.Value, maxError)
@@ -310,12 +310,12 @@ func (r *run) exit() channel.Exit {
 // broken ends the kernel, and tells why.
 func (r *run) broken(why *Failure) {
 	r.failure = r.killed(why)
-	r.tell(Event{Error: r.failure})
+	r.tellEvent(Event{Error: r.failure})
 }
 
 // killed ends the kernel because of something, and is that with what is known of the end.
 func (r *run) killed(why *Failure) *Failure {
-	err := r.place.kill(context.Background(), r.host, r.kernel)
+	err := r.place.killKernel(context.Background(), r.host, r.kernel)
 	if err == nil {
 		return why
 	}
@@ -327,9 +327,9 @@ func (r *run) killed(why *Failure) *Failure {
 // wasEnded is said of a kernel whose end was confirmed.
 const wasEnded = "; its kernel was ended, and what the context had is lost"
 
-// tell hands an event to whoever reads, if somebody does. Who does not read holds the kernel
+// tellEvent hands an event to whoever reads, if somebody does. Who does not read holds the kernel
 // back, and neither the policy's time nor the end of a cell that was interrupted in vain.
-func (r *run) tell(e Event) {
+func (r *run) tellEvent(e Event) {
 	e.At = time.Now()
 	over := r.life.Done()
 	for {

@@ -21,8 +21,8 @@ type Context struct {
 	Dir      string
 }
 
-// place is a context with its kernel.
-type place struct {
+// kernelContext is a context with its kernel.
+type kernelContext struct {
 	Context
 
 	language language
@@ -43,12 +43,12 @@ type place struct {
 	found bool
 }
 
-func newPlace(c Context, l language) *place {
-	return &place{Context: c, language: l, turn: make(chan struct{}, 1)}
+func newPlace(c Context, l language) *kernelContext {
+	return &kernelContext{Context: c, language: l, turn: make(chan struct{}, 1)}
 }
 
-// take waits for the turn of a cell.
-func (p *place) take(ctx context.Context) error {
+// takeTurn waits for the turn of a cell.
+func (p *kernelContext) takeTurn(ctx context.Context) error {
 	p.mu.Lock()
 	if p.waiting >= maxWaiting {
 		p.mu.Unlock()
@@ -69,24 +69,24 @@ func (p *place) take(ctx context.Context) error {
 	}
 }
 
-// leave gives the turn to the next cell.
-func (p *place) leave() { <-p.turn }
+// leaveTurn gives the turn to the next cell.
+func (p *kernelContext) leaveTurn() { <-p.turn }
 
 // running is the kernel, started if there is none. Needs the turn.
-func (p *place) running(ctx context.Context, host Host, env map[string]string) (string, error) {
+func (p *kernelContext) running(ctx context.Context, host Host, env map[string]string) (string, error) {
 	p.mu.Lock()
 	kernel, removed := p.kernel, p.removed
 	p.mu.Unlock()
 	switch {
 	case removed:
-		return "", p.gone()
+		return "", p.goneError()
 	case kernel != "":
 		return kernel, nil
 	}
 	if err := p.killAgain(ctx, host); err != nil {
 		return "", err
 	}
-	kernel, err := p.start(ctx, host, env)
+	kernel, err := p.startKernel(ctx, host, env)
 	if err != nil {
 		return "", err
 	}
@@ -97,32 +97,32 @@ func (p *place) running(ctx context.Context, host Host, env map[string]string) (
 	}
 	p.mu.Unlock()
 	if removed {
-		return "", errors.Join(p.gone(), p.kill(context.WithoutCancel(ctx), host, kernel))
+		return "", errors.Join(p.goneError(), p.killKernel(context.WithoutCancel(ctx), host, kernel))
 	}
 	return kernel, nil
 }
 
-func (p *place) gone() error {
+func (p *kernelContext) goneError() error {
 	return fault.New(fault.ErrNotFound, "the context %s was removed", p.ID)
 }
 
-// start starts a kernel and waits until it takes cells.
-func (p *place) start(ctx context.Context, host Starter, env map[string]string) (string, error) {
+// startKernel starts a kernel and waits until it takes cells.
+func (p *kernelContext) startKernel(ctx context.Context, host Starter, env map[string]string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	all := map[string]string{}
 	for _, layer := range []map[string]string{env, p.env, p.language.env} {
 		maps.Copy(all, layer)
 	}
-	kernel, err := host.StartKernel(ctx, commands.Kernel{Argv: p.argv(), Env: all, Dir: p.Dir})
+	kernel, err := host.StartKernel(ctx, commands.Kernel{Argv: p.kernelArgv(), Env: all, Dir: p.Dir})
 	if err != nil && kernel != "" { // it may run: nobody else knows of it
-		err = errors.Join(err, p.kill(context.WithoutCancel(ctx), host, kernel))
+		err = errors.Join(err, p.killKernel(context.WithoutCancel(ctx), host, kernel))
 	}
 	if err != nil {
 		return "", err
 	}
-	if err := greet(ctx, host, kernel, p.language); err != nil {
-		return "", errors.Join(err, p.kill(context.WithoutCancel(ctx), host, kernel))
+	if err := greetKernel(ctx, host, kernel, p.language); err != nil {
+		return "", errors.Join(err, p.killKernel(context.WithoutCancel(ctx), host, kernel))
 	}
 	return kernel, nil
 }
@@ -137,8 +137,8 @@ const mark = "cofferdam-kernel"
 // earlier release started, which outlive their daemon as others do, don't know that question.
 const tellsIdle = "cofferdam-tells-idle"
 
-// argv is how the kernel is started. By what comes last another daemon finds its context.
-func (p *place) argv() []string {
+// kernelArgv is how the kernel is started. By what comes last another daemon finds its context.
+func (p *kernelContext) kernelArgv() []string {
 	m := mark
 	if p.warm {
 		m = markWarm
@@ -146,8 +146,8 @@ func (p *place) argv() []string {
 	return append(append([]string{}, p.language.argv...), tellsIdle, m, p.ID, p.language.name, p.Dir)
 }
 
-// placeOf is the context of a kernel that runs; nil if its arguments do not tell.
-func placeOf(k keeper.Command) *place {
+// placeOfKernel is the context of a kernel that runs; nil if its arguments do not tell.
+func placeOfKernel(k keeper.Command) *kernelContext {
 	at := len(k.Argv) - 4
 	if at < 0 || k.Argv[at] != mark && k.Argv[at] != markWarm {
 		return nil
@@ -164,9 +164,9 @@ func placeOf(k keeper.Command) *place {
 	return p
 }
 
-// kill ends a kernel, and the context has none. The error is that its end was not confirmed: it may
+// killKernel ends a kernel, and the context has none. The error is that its end was not confirmed: it may
 // run on, and until that is known the context gets no other.
-func (p *place) kill(ctx context.Context, host Starter, kernel string) error {
+func (p *kernelContext) killKernel(ctx context.Context, host Starter, kernel string) error {
 	p.mu.Lock()
 	if p.kernel == kernel {
 		p.kernel = ""
@@ -178,7 +178,7 @@ func (p *place) kill(ctx context.Context, host Starter, kernel string) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	err := host.Signal(ctx, kernel, "KILL")
-	if err != nil && !errors.Is(err, fault.ErrNotFound) && runs(ctx, host, kernel) {
+	if err != nil && !errors.Is(err, fault.ErrNotFound) && mayRun(ctx, host, kernel) {
 		return fault.Wrap(fault.ErrUnavailable, err, "the kernel of the context %s was killed, and nobody confirmed that: it may run on, so the context gets no other; try again, use another context, or destroy the sandbox", p.ID)
 	}
 	p.mu.Lock()
@@ -187,8 +187,8 @@ func (p *place) kill(ctx context.Context, host Starter, kernel string) error {
 	return nil
 }
 
-// runs tells whether a kernel may run.
-func runs(ctx context.Context, host Starter, kernel string) bool {
+// mayRun tells whether a kernel may run.
+func mayRun(ctx context.Context, host Starter, kernel string) bool {
 	knows, is := host.(interface {
 		Kernels(ctx context.Context) ([]keeper.Command, error)
 	})
@@ -200,20 +200,20 @@ func runs(ctx context.Context, host Starter, kernel string) bool {
 }
 
 // killAgain kills those whose end was not confirmed.
-func (p *place) killAgain(ctx context.Context, host Starter) error {
+func (p *kernelContext) killAgain(ctx context.Context, host Starter) error {
 	p.mu.Lock()
 	all := slices.Clone(p.unconfirmed)
 	p.mu.Unlock()
 	for _, kernel := range all {
-		if err := p.kill(ctx, host, kernel); err != nil {
+		if err := p.killKernel(ctx, host, kernel); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forget notes that a kernel has ended.
-func (p *place) forget(kernel string) {
+// forgetKernel notes that a kernel has ended.
+func (p *kernelContext) forgetKernel(kernel string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.kernel == kernel {
@@ -221,16 +221,16 @@ func (p *place) forget(kernel string) {
 	}
 }
 
-// end ends the kernel that there is, and with it the cell that runs. If its end is not confirmed,
+// endKernel ends the kernel that there is, and with it the cell that runs. If its end is not confirmed,
 // the context stays.
-func (p *place) end(ctx context.Context, host Host, removed bool) error {
+func (p *kernelContext) endKernel(ctx context.Context, host Host, removed bool) error {
 	p.mu.Lock()
 	kernel := p.kernel
 	p.removed = p.removed || removed
 	p.mu.Unlock()
 	var err error
 	if kernel != "" {
-		err = p.kill(ctx, host, kernel)
+		err = p.killKernel(ctx, host, kernel)
 	}
 	if err == nil {
 		err = p.killAgain(ctx, host)
@@ -243,15 +243,15 @@ func (p *place) end(ctx context.Context, host Host, removed bool) error {
 	return err
 }
 
-// greet gives a kernel its program and waits until it is ready.
-func greet(ctx context.Context, host Starter, kernel string, l language) error {
-	w, err := open(ctx, host, kernel, 0)
+// greetKernel gives a kernel its program and waits until it is ready.
+func greetKernel(ctx context.Context, host Starter, kernel string, l language) error {
+	w, err := openWire(ctx, host, kernel, 0)
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	wrote := w.write(programOf(l)) // of one that has ended already the exit says why
-	in := lines{}
+	defer w.closeWire()
+	wrote := w.writeInput(programOf(l)) // of one that has ended already the exit says why
+	in := lineBuffer{}
 	var complaint []byte
 	for {
 		kind, payload, err := w.conn.ReadFrame()
@@ -261,8 +261,8 @@ func greet(ctx context.Context, host Starter, kernel string, l language) error {
 		ready := false
 		switch kind { //nolint:exhaustive // the others say nothing here
 		case channel.FrameStdout:
-			err = in.feed(payload, func(line []byte) error {
-				m, err := parse(line)
+			err = in.feedBytes(payload, func(line []byte) error {
+				m, err := parseLine(line)
 				if err == nil && m.Kind == "broken" {
 					err = fault.New(fault.ErrUnavailable, "%s", printable(m.Text, maxValue))
 				}

@@ -8,24 +8,24 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
-func (p *place) isFound() bool {
+func (p *kernelContext) isFound() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.found
 }
 
-func (p *place) setSettled() {
+func (p *kernelContext) setSettled() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.found = false
 }
 
-// settle has a kernel that was found again end the cell that it may still run, which another
+// settleKernel has a kernel that was found again end the cell that it may still run, which another
 // daemon gave it and whose end is on record: cells of one context never run side by side. A
 // cell that does not end soon by itself is interrupted. idle false: that came to nothing, or the
 // kernel has ended. The error is that ctx ended first.
-func (w *wire) settle(ctx context.Context, host Starter, kernel string) (idle bool, err error) {
-	if w.ask(request{Op: "idle"}) != nil {
+func (w *wire) settleKernel(ctx context.Context, host Starter, kernel string) (idle bool, err error) {
+	if w.sendRequest(request{Op: "idle"}) != nil {
 		return false, nil
 	}
 	ready := make(chan bool, 1)
@@ -51,7 +51,7 @@ func (w *wire) settle(ctx context.Context, host Starter, kernel string) (idle bo
 // awaitReady reads until the kernel says that it does nothing; false: it has ended. All else
 // that it says is of a cell that nobody reads any more.
 func (w *wire) awaitReady() bool {
-	in := lines{}
+	in := lineBuffer{}
 	for {
 		kind, payload, err := w.conn.ReadFrame()
 		if err != nil || kind == channel.FrameExit {
@@ -60,16 +60,16 @@ func (w *wire) awaitReady() bool {
 		ready := false
 		switch kind { //nolint:exhaustive // the others say nothing here
 		case channel.FrameGap:
-			in.lost()
+			in.dropLine()
 		case channel.FrameStdout:
-			err = in.feed(payload, func(line []byte) error {
-				m, err := parse(line)
+			err = in.feedBytes(payload, func(line []byte) error {
+				m, err := parseLine(line)
 				ready = ready || err == nil && m.Kind == "ready"
 				return nil
 			})
 		}
 		if err != nil { // a line that is too long
-			in.lost()
+			in.dropLine()
 		}
 		if ready {
 			return true

@@ -12,10 +12,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// frame takes one of the kernel's frames; not nil: why the cell can't go on.
-func (r *run) frame(f frame) *Failure {
+// takeFrame takes one of the kernel's frames; not nil: why the cell can't go on.
+func (r *run) takeFrame(f kernelFrame) *Failure {
 	if f.err != nil {
-		return r.lost(f.err)
+		return r.lostFailure(f.err)
 	}
 	switch f.kind {
 	case channel.FrameStdout:
@@ -25,23 +25,23 @@ func (r *run) frame(f frame) *Failure {
 			return nil
 		}
 		r.err += int64(len(f.payload))
-		return r.wrote(Event{Stderr: strings.ToValidUTF8(string(f.payload), "\uFFFD")}, len(f.payload))
+		return r.takeOutput(Event{Stderr: strings.ToValidUTF8(string(f.payload), "\uFFFD")}, len(f.payload))
 	case channel.FrameGap:
-		r.in.lost()
-		r.tell(Event{Stderr: "[cofferdam: some of the output was not kept]\n"})
+		r.in.dropLine()
+		r.tellEvent(Event{Stderr: "[cofferdam: some of the output was not kept]\n"})
 	case channel.FrameExit:
 		var exit channel.Exit
 		if channel.DecodeJSON(f.kind, f.payload, &exit) != nil {
 			exit.Code = -1
 		}
-		return r.died(exit)
+		return r.diedFailure(exit)
 	case channel.FrameStarted, channel.FrameOpen, channel.FrameReply, channel.FrameStdin, channel.FrameResize, channel.FrameSignal, channel.FrameEvent:
 	}
 	return nil
 }
 
-// lost is the end of a connection that had no end of its own.
-func (r *run) lost(err error) *Failure {
+// lostFailure is the end of a connection that had no end of its own.
+func (r *run) lostFailure(err error) *Failure {
 	why := "the kernel's output broke off"
 	if !errors.Is(err, io.EOF) {
 		why += ": " + printable(err.Error(), maxError)
@@ -49,8 +49,8 @@ func (r *run) lost(err error) *Failure {
 	return &Failure{Name: FailureDied, Value: why}
 }
 
-// died is the end of the kernel.
-func (r *run) died(exit channel.Exit) *Failure {
+// diedFailure is the end of the kernel.
+func (r *run) diedFailure(exit channel.Exit) *Failure {
 	why := fmt.Sprintf("exit code %d", exit.Code)
 	if exit.Signal != "" {
 		why = "signal " + printable(exit.Signal, 32)
@@ -65,8 +65,8 @@ func (r *run) died(exit channel.Exit) *Failure {
 func (r *run) spoken(data []byte) *Failure {
 	var why *Failure
 	errWhy := errors.New("see why")
-	err := r.in.feed(data, func(line []byte) error {
-		if why = r.line(line); why != nil && why.Name != FailureOutput {
+	err := r.in.feedBytes(data, func(line []byte) error {
+		if why = r.takeLine(line); why != nil && why.Name != FailureOutput {
 			return errWhy
 		}
 		return nil
@@ -75,13 +75,13 @@ func (r *run) spoken(data []byte) *Failure {
 	case err == nil || errors.Is(err, errWhy):
 		return why
 	case r.isLeft(): // nobody reads it
-		r.in.lost()
+		r.in.dropLine()
 		return nil
 	case errors.Is(err, fault.ErrExhausted):
 		return &Failure{Name: FailureBroken, Value: printable(err.Error(), maxError) + "; the kernel was ended"}
 	}
 	if !r.begun { // what an earlier cell left behind
-		r.in.lost()
+		r.in.dropLine()
 		return nil
 	}
 	return &Failure{Name: FailureBroken, Value: printable(err.Error(), maxError) + fmt.Sprintf(" (more than %d bytes); the kernel was ended", maxLine)}
@@ -96,9 +96,9 @@ func (r *run) isLeft() bool {
 	}
 }
 
-// line takes one message. Before the one that begins the cell all is what earlier ones left.
-func (r *run) line(line []byte) *Failure {
-	m, err := parse(line)
+// takeLine takes one message. Before the one that begins the cell all is what earlier ones left.
+func (r *run) takeLine(line []byte) *Failure {
+	m, err := parseLine(line)
 	if err == nil && m.Kind == "begin" && m.Cell == r.id {
 		r.begun = true
 		return nil
@@ -115,17 +115,17 @@ func (r *run) line(line []byte) *Failure {
 }
 
 // message takes one of the cell's.
-func (r *run) message(m message, size int) *Failure {
+func (r *run) message(m kernelMessage, size int) *Failure {
 	switch m.Kind {
 	case "stdout":
 		r.out += int64(len(m.Text))
-		return r.wrote(Event{Stdout: m.Text}, size)
+		return r.takeOutput(Event{Stdout: m.Text}, size)
 	case "stderr":
 		r.err += int64(len(m.Text))
-		return r.wrote(Event{Stderr: m.Text}, size)
+		return r.takeOutput(Event{Stderr: m.Text}, size)
 	case "result":
 		if result := m.result(); result != nil {
-			return r.wrote(Event{Result: result}, size)
+			return r.takeOutput(Event{Result: result}, size)
 		}
 	case "error":
 		why := &Failure{Name: excerpt.Of(m.Name, maxError), Value: excerpt.Of(m.Value, maxValue), Traceback: excerpt.Of(m.Traceback, maxTrace)}
@@ -136,24 +136,24 @@ func (r *run) message(m message, size int) *Failure {
 	case "done":
 		r.done = true
 		if r.dying { // the next cell must not get it
-			if err := r.place.kill(context.Background(), r.host, r.kernel); err != nil && r.failure == nil {
+			if err := r.place.killKernel(context.Background(), r.host, r.kernel); err != nil && r.failure == nil {
 				r.failure = &Failure{Name: FailureDied, Value: fault.Sentence(err, "its kernel was killed, and nobody confirmed that")}
 			}
 		}
 		if r.failure != nil {
-			r.tell(Event{Error: r.failure})
+			r.tellEvent(Event{Error: r.failure})
 		}
 		count := max(m.Count, 0)
-		r.tell(Event{Count: &count})
+		r.tellEvent(Event{Count: &count})
 	}
 	return nil
 }
 
-// wrote hands on what counts as output; FailureOutput once there is too much of it.
-func (r *run) wrote(e Event, size int) *Failure {
+// takeOutput hands on what counts as output; FailureOutput once there is too much of it.
+func (r *run) takeOutput(e Event, size int) *Failure {
 	if r.bytes += size; r.bytes > r.most {
 		return &Failure{Name: FailureOutput, Value: fmt.Sprintf("the cell wrote more than %d MiB, and was interrupted; write to a file what is longer", r.most>>20)}
 	}
-	r.tell(e)
+	r.tellEvent(e)
 	return nil
 }

@@ -74,7 +74,7 @@ func (k *process) ask(r request) {
 	k.write(append(line, '\n'))
 }
 
-func (k *process) next() message {
+func (k *process) next() kernelMessage {
 	k.t.Helper()
 	line, err := k.out.ReadString('\n')
 	if err != nil {
@@ -83,7 +83,7 @@ func (k *process) next() message {
 	if k.clean != nil {
 		line = k.clean(line)
 	}
-	m, err := parse([]byte(line))
+	m, err := parseLine([]byte(line))
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func (k *process) next() message {
 }
 
 // until skips messages up to one of a kind.
-func (k *process) until(kind string) message {
+func (k *process) until(kind string) kernelMessage {
 	k.t.Helper()
 	for {
 		if m := k.next(); m.Kind == kind {
@@ -101,7 +101,7 @@ func (k *process) until(kind string) message {
 }
 
 // said is all that a cell writes to its standard output, and the message that ends it.
-func (k *process) said() (string, message) {
+func (k *process) said() (string, kernelMessage) {
 	k.t.Helper()
 	text := ""
 	for {

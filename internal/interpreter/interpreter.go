@@ -32,26 +32,26 @@ type Interpreter struct {
 	cfg Config
 
 	mu    sync.Mutex // guards boxes; never held over a call
-	boxes map[string]*box
+	boxes map[string]*sandboxContexts
 }
 
 // New makes one without contexts.
 func New(cfg Config) *Interpreter {
 	cfg.MaxOutput = cmp.Or(cfg.MaxOutput, maxOutput)
-	return &Interpreter{cfg: cfg, boxes: map[string]*box{}}
+	return &Interpreter{cfg: cfg, boxes: map[string]*sandboxContexts{}}
 }
 
-// box is a sandbox's contexts.
-type box struct {
+// sandboxContexts is a sandbox's contexts.
+type sandboxContexts struct {
 	host Host
 
 	mu     sync.Mutex // guards what follows; held while the kernels are asked for
 	asked  bool
-	places []*place // in the order in which they were made
+	places []*kernelContext // in the order in which they were made
 }
 
-// boxOf is a sandbox's, with the contexts of kernels that run in it.
-func (i *Interpreter) boxOf(ctx context.Context, sandbox string) (*box, error) {
+// boxOfSandbox is a sandbox's, with the contexts of kernels that run in it.
+func (i *Interpreter) boxOfSandbox(ctx context.Context, sandbox string) (*sandboxContexts, error) {
 	host, err := i.cfg.Host(sandbox)
 	if err != nil {
 		return nil, err
@@ -59,16 +59,16 @@ func (i *Interpreter) boxOf(ctx context.Context, sandbox string) (*box, error) {
 	i.mu.Lock()
 	b := i.boxes[sandbox]
 	if b == nil {
-		b = &box{host: host}
-		i.sweep()
+		b = &sandboxContexts{host: host}
+		i.sweepBoxes()
 		i.boxes[sandbox] = b
 	}
 	i.mu.Unlock()
-	return b, b.find(ctx)
+	return b, b.findKernels(ctx)
 }
 
-// sweep forgets the sandboxes that are gone. Needs mu.
-func (i *Interpreter) sweep() {
+// sweepBoxes forgets the sandboxes that are gone. Needs mu.
+func (i *Interpreter) sweepBoxes() {
 	for id := range i.boxes {
 		if _, err := i.cfg.Host(id); errors.Is(err, fault.ErrNotFound) {
 			delete(i.boxes, id)
@@ -76,8 +76,8 @@ func (i *Interpreter) sweep() {
 	}
 }
 
-// find learns of the kernels that run already, once.
-func (b *box) find(ctx context.Context) error {
+// findKernels learns of the kernels that run already, once.
+func (b *sandboxContexts) findKernels(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.asked {
@@ -88,8 +88,8 @@ func (b *box) find(ctx context.Context) error {
 		return err
 	}
 	for _, k := range kernels {
-		p := placeOf(k)
-		if p != nil && len(b.places) < maxContexts && b.at(p.ID) == nil {
+		p := placeOfKernel(k)
+		if p != nil && len(b.places) < maxContexts && b.placeAt(p.ID) == nil {
 			b.places = append(b.places, p)
 		}
 	}
@@ -97,9 +97,9 @@ func (b *box) find(ctx context.Context) error {
 	return nil
 }
 
-// at is the context of an id; nil: there is none. Needs mu.
-func (b *box) at(id string) *place {
-	if i := slices.IndexFunc(b.places, func(p *place) bool { return p.ID == id }); i >= 0 {
+// placeAt is the context of an id; nil: there is none. Needs mu.
+func (b *sandboxContexts) placeAt(id string) *kernelContext {
+	if i := slices.IndexFunc(b.places, func(p *kernelContext) bool { return p.ID == id }); i >= 0 {
 		return b.places[i]
 	}
 	return nil
@@ -111,7 +111,7 @@ const defaultPrefix = "default-"
 // Contexts lists a sandbox's contexts, oldest first: before all others the default ones of
 // Python and JavaScript, which are there for whoever wants them.
 func (i *Interpreter) Contexts(ctx context.Context, sandbox, home string) ([]Context, error) {
-	b, err := i.boxOf(ctx, sandbox)
+	b, err := i.boxOfSandbox(ctx, sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -119,18 +119,18 @@ func (i *Interpreter) Contexts(ctx context.Context, sandbox, home string) ([]Con
 	defer b.mu.Unlock()
 	var all []Context
 	for _, name := range []string{Python, JavaScript} {
-		if b.at(defaultPrefix+name) == nil {
+		if b.placeAt(defaultPrefix+name) == nil {
 			all = append(all, Context{ID: defaultPrefix + name, Language: name, Dir: home})
 		}
 	}
 	for _, p := range b.places {
 		all = append(all, p.Context)
 	}
-	slices.SortStableFunc(all, func(x, y Context) int { return rank(x) - rank(y) })
+	slices.SortStableFunc(all, func(x, y Context) int { return rankOf(x) - rankOf(y) })
 	return all, nil
 }
 
-func rank(c Context) int {
+func rankOf(c Context) int {
 	if strings.HasPrefix(c.ID, defaultPrefix) {
 		return 0
 	}
@@ -154,28 +154,28 @@ func (i *Interpreter) Create(ctx context.Context, sandbox string, n NewContext) 
 	if err != nil {
 		return Context{}, err
 	}
-	b, err := i.boxOf(ctx, sandbox)
+	b, err := i.boxOfSandbox(ctx, sandbox)
 	if err != nil {
 		return Context{}, err
 	}
 	p := newPlace(Context{ID: "ctx-" + randomHex(), Language: l.name, Dir: n.Dir}, l)
 	p.env = n.Env
-	if err := b.add(p); err != nil {
+	if err := b.addPlace(p); err != nil {
 		return Context{}, err
 	}
-	if err := p.ready(ctx, b.host, n.Base); err != nil {
-		b.remove(p.ID)
+	if err := p.makeReady(ctx, b.host, n.Base); err != nil {
+		b.removePlace(p.ID)
 		return Context{}, err
 	}
 	return p.Context, nil
 }
 
-// ready has the kernel of a context started.
-func (p *place) ready(ctx context.Context, host Host, base map[string]string) error {
-	if err := p.take(ctx); err != nil {
+// makeReady has the kernel of a context started.
+func (p *kernelContext) makeReady(ctx context.Context, host Host, base map[string]string) error {
+	if err := p.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer p.leave()
+	defer p.leaveTurn()
 	_, err := p.running(ctx, host, base)
 	return err
 }
@@ -187,7 +187,7 @@ func checkPlace(n NewContext) error {
 	return commands.CheckEnv(n.Env)
 }
 
-func (b *box) add(p *place) error {
+func (b *sandboxContexts) addPlace(p *kernelContext) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.places) >= maxContexts {
@@ -197,17 +197,17 @@ func (b *box) add(p *place) error {
 	return nil
 }
 
-func (b *box) remove(id string) {
+func (b *sandboxContexts) removePlace(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.at(id)
-	b.places = slices.DeleteFunc(b.places, func(one *place) bool { return one == p })
+	p := b.placeAt(id)
+	b.places = slices.DeleteFunc(b.places, func(one *kernelContext) bool { return one == p })
 }
 
 // context is the one of an id. A default one is made if it is asked for.
-func (b *box) context(id, home string) (*place, error) {
+func (b *sandboxContexts) context(id, home string) (*kernelContext, error) {
 	b.mu.Lock()
-	p := b.at(id)
+	p := b.placeAt(id)
 	b.mu.Unlock()
 	if p != nil {
 		return p, nil
@@ -219,7 +219,7 @@ func (b *box) context(id, home string) (*place, error) {
 	p = newPlace(Context{ID: id, Language: l.name, Dir: home}, l)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if there := b.at(id); there != nil {
+	if there := b.placeAt(id); there != nil {
 		return there, nil
 	}
 	if len(b.places) >= maxContexts {
@@ -231,7 +231,7 @@ func (b *box) context(id, home string) (*place, error) {
 
 // Remove ends a context with its kernel, and with the cell that it runs.
 func (i *Interpreter) Remove(ctx context.Context, sandbox, id, home string) error {
-	b, err := i.boxOf(ctx, sandbox)
+	b, err := i.boxOfSandbox(ctx, sandbox)
 	if err != nil {
 		return err
 	}
@@ -239,17 +239,17 @@ func (i *Interpreter) Remove(ctx context.Context, sandbox, id, home string) erro
 	if err != nil {
 		return err
 	}
-	if err := p.end(ctx, b.host, true); err != nil {
+	if err := p.endKernel(ctx, b.host, true); err != nil {
 		return err
 	}
-	b.remove(p.ID)
+	b.removePlace(p.ID)
 	return nil
 }
 
 // Restart gives a context a new kernel: what its cells made is gone, and the cell that runs
 // ends.
 func (i *Interpreter) Restart(ctx context.Context, sandbox, id, home string, base map[string]string) error {
-	b, err := i.boxOf(ctx, sandbox)
+	b, err := i.boxOfSandbox(ctx, sandbox)
 	if err != nil {
 		return err
 	}
@@ -257,10 +257,10 @@ func (i *Interpreter) Restart(ctx context.Context, sandbox, id, home string, bas
 	if err != nil {
 		return err
 	}
-	if err := p.end(ctx, b.host, false); err != nil {
+	if err := p.endKernel(ctx, b.host, false); err != nil {
 		return err
 	}
-	return p.ready(ctx, b.host, base)
+	return p.makeReady(ctx, b.host, base)
 }
 
 func randomHex() string {

@@ -435,14 +435,14 @@ func TestLimits(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	p := newPlace(Context{ID: "ctx-1"}, language{})
-	if err := p.take(t.Context()); err != nil {
+	if err := p.takeTurn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for range maxWaiting {
 		all.Go(func() {
-			if err := p.take(ctx); !errors.Is(err, context.Canceled) {
+			if err := p.takeTurn(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("one that waited: %v", err)
 			}
 		})
@@ -455,7 +455,7 @@ func TestWaiting(t *testing.T) {
 	for waiting() < maxWaiting {
 		runtime.Gosched()
 	}
-	if err := p.take(t.Context()); !errors.Is(err, fault.ErrExhausted) {
+	if err := p.takeTurn(t.Context()); !errors.Is(err, fault.ErrExhausted) {
 		t.Errorf("one too many: %v", err)
 	}
 	cancel()

@@ -7,10 +7,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// lines cuts what a kernel writes into lines. A line grows only as its bytes come, and past
+// lineBuffer cuts what a kernel writes into lines. A line grows only as its bytes come, and past
 // heldLine only where there is room: take is asked for each further byte and give tells that
 // all of it is free again.
-type lines struct {
+type lineBuffer struct {
 	take func(n int) error // may be nil
 	give func()            // may be nil
 	line []byte
@@ -21,14 +21,14 @@ type lines struct {
 // errTooLong: a line is longer than a message may be.
 var errTooLong = errors.New("the kernel sent a message that is too long")
 
-// feed takes bytes and hands out the whole lines, without their ends. A line is valid until
+// feedBytes takes bytes and hands out the whole lines, without their ends. A line is valid until
 // each returns.
-func (l *lines) feed(data []byte, each func(line []byte) error) error {
+func (l *lineBuffer) feedBytes(data []byte, each func(line []byte) error) error {
 	for len(data) > 0 {
 		part, rest, whole := bytes.Cut(data, []byte("\n"))
 		data = rest
 		if !l.skip {
-			if err := l.grow(part); err != nil {
+			if err := l.growLine(part); err != nil {
 				return err
 			}
 		}
@@ -53,7 +53,7 @@ func (l *lines) feed(data []byte, each func(line []byte) error) error {
 	return nil
 }
 
-func (l *lines) grow(part []byte) error {
+func (l *lineBuffer) growLine(part []byte) error {
 	size := len(l.line) + len(part)
 	if size > maxLine {
 		return errTooLong
@@ -68,8 +68,8 @@ func (l *lines) grow(part []byte) error {
 	return nil
 }
 
-// lost drops a line of which bytes are missing.
-func (l *lines) lost() { l.line, l.skip = nil, true }
+// dropLine drops a line of which bytes are missing.
+func (l *lineBuffer) dropLine() { l.line, l.skip = nil, true }
 
 // divider stands in a message behind each control character that JSON spells with a letter or a
 // digit at its end, such as \n. Without it scanning would take that letter for the beginning

@@ -28,10 +28,10 @@ type request struct {
 	Dir  string            `json:"dir"`
 }
 
-// message is what a kernel says. Kind is "ready" or "broken" (Text says why) of a kernel that
+// kernelMessage is what a kernel says. Kind is "ready" or "broken" (Text says why) of a kernel that
 // was started; "begin", "stdout" and "stderr" (Text), "result" (Main, Data by MIME type),
 // "error" (Name, Value, Traceback) and "done" (Count) of a cell.
-type message struct {
+type kernelMessage struct {
 	Kind      string  `json:"kind"`
 	Cell      string  `json:"cell"`
 	Text      string  `json:"text"`
@@ -78,9 +78,9 @@ func (f *formats) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	return err
 }
 
-// parse reads a line strictly. The line is used up.
-func parse(line []byte) (message, error) {
-	var m message
+// parseLine reads a line strictly. The line is used up.
+func parseLine(line []byte) (kernelMessage, error) {
+	var m kernelMessage
 	if err := json.Unmarshal(unmark(line), &m, json.RejectUnknownMembers(true)); err != nil {
 		return m, fault.Invalid("the kernel sent a line that is no message: %s", excerpt.Of(err.Error(), 200))
 	}
@@ -99,10 +99,10 @@ const (
 
 // result makes of a message what a client may get: known formats in their own form, others
 // as they are.
-func (m message) result() *Result {
+func (m kernelMessage) result() *Result {
 	r := &Result{Main: m.Main, Formats: map[string]jsontext.Value{}}
 	for format, value := range m.Data {
-		if len(r.Formats) < maxFormats && printableFormat(format) && fits(format, value) {
+		if len(r.Formats) < maxFormats && printableFormat(format) && fitsFormat(format, value) {
 			r.Formats[format] = value
 		}
 	}
@@ -112,8 +112,8 @@ func (m message) result() *Result {
 	return r
 }
 
-// fits tells whether a value has the form of its format.
-func fits(format string, value jsontext.Value) bool {
+// fitsFormat tells whether a value has the form of its format.
+func fitsFormat(format string, value jsontext.Value) bool {
 	kind := value.Kind()
 	switch format {
 	case "image/png", "image/jpeg", "application/pdf":

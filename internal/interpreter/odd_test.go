@@ -165,7 +165,7 @@ func TestTracebacks(t *testing.T) {
 			"Promise.reject(new Error('late')); throw new Error('now ' + new Error('inner').stack)",
 		} {
 			k.ask(request{Op: "run", Cell: "c", Code: code})
-			told := message{}
+			told := kernelMessage{}
 			for m := k.next(); m.Kind != "done"; m = k.next() {
 				told.Traceback += m.Traceback + m.Text
 			}

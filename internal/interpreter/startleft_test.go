@@ -53,7 +53,7 @@ func TestAKernelWhoseClientLeftAtItsStartIsEnded(t *testing.T) {
 				t.Errorf("the context has %d kernels that run (%v)", len(living), err)
 			}
 			// The daemon that comes next finds what runs, the oldest first.
-			p := placeOf(living[0])
+			p := placeOfKernel(living[0])
 			i.mu.Lock()
 			b := i.boxes["box"]
 			i.mu.Unlock()

@@ -20,12 +20,12 @@ func Warm(ctx context.Context, host Starter, home string) error {
 	}
 	p := newPlace(Context{ID: defaultPrefix + l.name, Language: l.name, Dir: home}, l)
 	p.warm = true
-	kernel, err := p.start(ctx, host, nil)
+	kernel, err := p.startKernel(ctx, host, nil)
 	if err != nil {
 		return err
 	}
 	if err := exercise(ctx, host, kernel); err != nil {
-		return errors.Join(err, p.kill(context.WithoutCancel(ctx), host, kernel))
+		return errors.Join(err, p.killKernel(context.WithoutCancel(ctx), host, kernel))
 	}
 	return nil
 }
@@ -34,15 +34,15 @@ func Warm(ctx context.Context, host Starter, home string) error {
 func exercise(ctx context.Context, host Starter, kernel string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	w, err := open(ctx, host, kernel, keeper.FromNow)
+	w, err := openWire(ctx, host, kernel, keeper.FromNow)
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	if err := w.ask(request{Op: "warm"}); err != nil {
+	defer w.closeWire()
+	if err := w.sendRequest(request{Op: "warm"}); err != nil {
 		return err
 	}
-	in, ready := lines{}, false
+	in, ready := lineBuffer{}, false
 	for !ready {
 		kind, payload, err := w.conn.ReadFrame()
 		if err != nil {
@@ -50,8 +50,8 @@ func exercise(ctx context.Context, host Starter, kernel string) error {
 		}
 		switch kind { //nolint:exhaustive // the others say nothing here
 		case channel.FrameStdout:
-			err = in.feed(payload, func(line []byte) error {
-				m, err := parse(line)
+			err = in.feedBytes(payload, func(line []byte) error {
+				m, err := parseLine(line)
 				ready = ready || err == nil && m.Kind == "ready"
 				return err
 			})
@@ -67,7 +67,7 @@ func exercise(ctx context.Context, host Starter, kernel string) error {
 
 // introduce tells a kernel that was started before its sandbox was claimed what it is to find.
 // Needs the turn.
-func (p *place) introduce(ctx context.Context, host Host, w *wire, base map[string]string) error {
+func (p *kernelContext) introduce(ctx context.Context, host Host, w *wire, base map[string]string) error {
 	p.mu.Lock()
 	stranger := p.stranger
 	p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *place) introduce(ctx context.Context, host Host, w *wire, base map[stri
 	}
 	env = maps.Clone(env)
 	maps.Copy(env, base)
-	if err := w.ask(request{Op: "begin", Env: env, Dir: p.Dir}); err != nil {
+	if err := w.sendRequest(request{Op: "begin", Env: env, Dir: p.Dir}); err != nil {
 		return err
 	}
 	p.mu.Lock()

@@ -25,7 +25,7 @@ type wire struct {
 	stop func() bool
 }
 
-func open(ctx context.Context, host Starter, kernel string, offset int64) (*wire, error) {
+func openWire(ctx context.Context, host Starter, kernel string, offset int64) (*wire, error) {
 	raw, err := host.Attach(ctx, kernel, offset)
 	if err != nil {
 		return nil, err
@@ -33,13 +33,13 @@ func open(ctx context.Context, host Starter, kernel string, offset int64) (*wire
 	return &wire{raw: raw, conn: channel.NewConn(raw), stop: errand.When(ctx, func() { _ = raw.Close() })}, nil
 }
 
-func (w *wire) close() {
+func (w *wire) closeWire() {
 	w.stop()
 	_ = w.raw.Close()
 }
 
-// write is input for the kernel. One that does not take it holds nobody up for ever.
-func (w *wire) write(data []byte) error {
+// writeInput is input for the kernel. One that does not take it holds nobody up for ever.
+func (w *wire) writeInput(data []byte) error {
 	if err := w.raw.SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
 		return err
 	}
@@ -51,13 +51,13 @@ func (w *wire) write(data []byte) error {
 	return nil
 }
 
-// ask sends a request.
-func (w *wire) ask(r request) error {
+// sendRequest sends a request.
+func (w *wire) sendRequest(r request) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fault.Invalid("the cell is no text: %s", excerpt.Of(err.Error(), 200))
 	}
-	return w.write(append(line, '\n'))
+	return w.writeInput(append(line, '\n'))
 }
 
 // interrupt has a kernel end its cell: by a signal to its process group, which waits behind
@@ -67,7 +67,7 @@ func (w *wire) interrupt(host Starter, kernel string) {
 		ctx, cancel := context.WithTimeout(context.Background(), interruptGrace)
 		defer cancel()
 		_ = host.Signal(ctx, kernel, "INT") // a kernel that does not end its cell is ended
-		_ = w.ask(request{Op: "interrupt"})
+		_ = w.sendRequest(request{Op: "interrupt"})
 	})
 }
 

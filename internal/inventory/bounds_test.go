@@ -63,7 +63,7 @@ func TestDepthIsNoBound(t *testing.T) {
 			place := chain(t, root, c.name, c.depth)
 			m := later()
 			for range 2 { // the second time it is remembered, if it is
-				found := take(t.Context(), Request{Root: root, Places: []string{"/"}, Layouts: m.layouts, Memory: m}, usual())
+				found := takeInventory(t.Context(), Request{Root: root, Places: []string{"/"}, Layouts: m.layouts, Memory: m}, usualBounds())
 				if len(found.Packages) != 1 || !strings.HasPrefix(place, found.Packages[0].Path) {
 					t.Fatalf("%d packages: %.200v", len(found.Packages), found.Packages)
 				}
@@ -87,11 +87,11 @@ func TestEachBoundHasItsName(t *testing.T) {
 			write(t, filepath.Join(root, fmt.Sprintf("a/b%d/node_modules/x/package.json", i)), "{}")
 		}
 		m := later()
-		return take(ctx, Request{Root: root, Places: []string{"/"}, Layouts: m.layouts, Memory: m}, most).Bounds
+		return takeInventory(ctx, Request{Root: root, Places: []string{"/"}, Layouts: m.layouts, Memory: m}, most).Bounds
 	}
 	const all = 10 // directories that are looked into: the root, a, four b and four node_modules
 	less := func(change func(*bounds)) bounds {
-		most := usual()
+		most := usualBounds()
 		change(&most)
 		return most
 	}
@@ -104,7 +104,7 @@ func TestEachBoundHasItsName(t *testing.T) {
 		channel.BoundPackages:    {less(func(b *bounds) { b.packages = 3 }), less(func(b *bounds) { b.packages = 5 }), false},
 		channel.BoundBytes:       {less(func(b *bounds) { b.bytes = 200 }), less(func(b *bounds) { b.bytes = 2000 }), false},
 		channel.BoundPath:        {less(func(b *bounds) { b.path = len("/a/b0/node_modules") - 1 }), less(func(b *bounds) { b.path = len("/a/b0/node_modules") }), false},
-		channel.BoundTime:        {usual(), usual(), true},
+		channel.BoundTime:        {usualBounds(), usualBounds(), true},
 	} {
 		ctx := t.Context()
 		if c.late {
@@ -142,7 +142,7 @@ func TestWhatCanNotBeReadIsTold(t *testing.T) {
 // TestLongPathsAreNotKept: what is remembered of a directory that was visited is as large however long
 // its path is.
 func TestLongPathsAreNotKept(t *testing.T) {
-	w := &Walk{ctx: t.Context(), most: usual(), memory: later(), seen: map[place]bool{}}
+	w := &Walk{ctx: t.Context(), most: usualBounds(), memory: later(), seen: map[pathSum]bool{}}
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

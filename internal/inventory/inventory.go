@@ -78,15 +78,15 @@ type Result struct {
 }
 
 // Take looks into all places. A ctx that ends is channel.BoundTime.
-func Take(ctx context.Context, r Request) Result { return take(ctx, r, usual()) }
+func Take(ctx context.Context, r Request) Result { return takeInventory(ctx, r, usualBounds()) }
 
-func take(ctx context.Context, r Request, most bounds) Result {
-	w := &Walk{ctx: ctx, most: most, layouts: r.Layouts, root: r.Root, memory: r.Memory, seen: map[place]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: r.Depth}
+func takeInventory(ctx context.Context, r Request, most bounds) Result {
+	w := &Walk{ctx: ctx, most: most, layouts: r.Layouts, root: r.Root, memory: r.Memory, seen: map[pathSum]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: r.Depth}
 	for _, dir := range r.Skip {
 		w.skip[filepath.Clean(dir)] = true
 	}
 	for _, place := range r.Places {
-		w.place(place)
+		w.lookInto(place)
 	}
 	return Result{Packages: w.found, Closed: w.closed, Bounds: w.met}
 }

@@ -14,14 +14,14 @@ import (
 // what lies there.
 const stepBytes = unix.PathMax - 1
 
-// open opens a file by a path of any length. flags are those of unix.Open; O_CLOEXEC is among
+// openLong opens a file by a path of any length. flags are those of unix.Open; O_CLOEXEC is among
 // them.
-func open(path string, flags int) (*os.File, error) {
+func openLong(path string, flags int) (*os.File, error) {
 	at, rest, err := stepTo(path)
 	if err != nil {
 		return nil, err
 	}
-	defer leave(at)
+	defer closeFD(at)
 	fd, err := openAt(at, rest, flags)
 	if err != nil {
 		return nil, err
@@ -39,21 +39,21 @@ func openAt(at int, name string, flags int) (int, error) {
 	}
 }
 
-// lstat follows no link at the path's end.
-func lstat(path string) (unix.Stat_t, error) {
+// lstatLong follows no link at the path's end.
+func lstatLong(path string) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	at, rest, err := stepTo(path)
 	if err != nil {
 		return st, err
 	}
 	err = unix.Fstatat(at, rest, &st, unix.AT_SYMLINK_NOFOLLOW)
-	leave(at)
+	closeFD(at)
 	return st, err
 }
 
 // readDir reads a directory, its entries in order.
 func readDir(path string) ([]os.DirEntry, error) {
-	dir, err := open(path, unix.O_RDONLY|unix.O_DIRECTORY)
+	dir, err := openLong(path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +70,11 @@ func stepTo(path string) (at int, rest string, err error) {
 	for len(path) > stepBytes {
 		cut := strings.LastIndexByte(path[:stepBytes], '/')
 		if cut <= 0 {
-			leave(at)
+			closeFD(at)
 			return 0, "", unix.ENAMETOOLONG
 		}
 		next, err := openAt(at, path[:cut], unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
-		leave(at)
+		closeFD(at)
 		if err != nil {
 			return 0, "", err
 		}
@@ -83,7 +83,7 @@ func stepTo(path string) (at int, rest string, err error) {
 	return at, path, nil
 }
 
-func leave(at int) {
+func closeFD(at int) {
 	if at != unix.AT_FDCWD {
 		_ = unix.Close(at)
 	}

@@ -60,7 +60,7 @@ func NewMemory(layouts []Layout) *Memory {
 
 // lookAt follows no link.
 func lookAt(path string) (look, bool) {
-	st, err := lstat(path)
+	st, err := lstatLong(path)
 	if err != nil {
 		return look{}, false
 	}
@@ -78,18 +78,18 @@ func (m *Memory) settled(l look) bool {
 	return time.Unix(l.mtime.Unix()).Before(before) && time.Unix(l.ctime.Unix()).Before(before)
 }
 
-// look is lookAt that remembers whether all that is there was closed. What is
+// lookAt is lookAt that remembers whether all that is there was closed. What is
 // not there could not have been changed, but be made: that is its directory's.
-func (m *Memory) look(path string) (look, bool) {
+func (m *Memory) lookAt(path string) (look, bool) {
 	l, there := lookAt(path)
 	m.open = m.open || there && !l.closed()
 	return l, there
 }
 
-// dir gives the names of the directories in one, and those of other entries that
+// readDir gives the names of the directories in one, and those of other entries that
 // an inventory looks at.
-func (m *Memory) dir(path string) (dirs, others []string, err error) {
-	before, there := m.look(path)
+func (m *Memory) readDir(path string) (dirs, others []string, err error) {
+	before, there := m.lookAt(path)
 	if seen, ok := m.dirs[path]; ok && there && seen.look == before {
 		return seen.dirs, seen.others, nil
 	}
@@ -101,7 +101,7 @@ func (m *Memory) dir(path string) (dirs, others []string, err error) {
 		switch {
 		case entry.IsDir():
 			dirs = append(dirs, entry.Name())
-		case m.tells(entry):
+		case m.tellsOfPackage(entry):
 			others = append(others, entry.Name())
 		}
 	}
@@ -114,8 +114,8 @@ func (m *Memory) dir(path string) (dirs, others []string, err error) {
 	return dirs, others, nil
 }
 
-// tells reports whether an entry that is no directory may tell of a package.
-func (m *Memory) tells(entry os.DirEntry) bool {
+// tellsOfPackage reports whether an entry that is no directory may tell of a package.
+func (m *Memory) tellsOfPackage(entry os.DirEntry) bool {
 	return slices.ContainsFunc(m.layouts, func(l Layout) bool { return l.Tells(entry) })
 }
 
@@ -126,7 +126,7 @@ func Recall[T any](w *Walk, path, kind string, parse func(head []byte) T) (T, er
 }
 
 func recall[T any](m *Memory, path, kind string, parse func(head []byte) T) (T, error) {
-	before, there := m.look(path)
+	before, there := m.lookAt(path)
 	if seen, ok := m.heads[path]; ok && there && seen.kind == kind && seen.look == before {
 		if parsed, ok := seen.parsed.(T); ok {
 			return parsed, nil
@@ -153,7 +153,7 @@ const metadataBytes = 64 << 10
 // readHead reads the beginning of a file. Only a regular file is read, and never
 // for longer than it takes.
 func readHead(path string) ([]byte, error) {
-	file, err := open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	file, err := openLong(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}

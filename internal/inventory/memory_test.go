@@ -98,7 +98,7 @@ func TestWhatIsYoungIsNotRemembered(t *testing.T) {
 			t.Fatal(n)
 		}
 	}
-	if _, _, err := m.dir(dir); err != nil || len(m.dirs) != 0 {
+	if _, _, err := m.readDir(dir); err != nil || len(m.dirs) != 0 {
 		t.Error(m.dirs, err)
 	}
 }
@@ -113,7 +113,7 @@ func TestMemoryOfDirectories(t *testing.T) {
 	see := func(wantDirs, wantOthers []string) {
 		t.Helper()
 		for range 2 {
-			dirs, others, err := m.dir(dir)
+			dirs, others, err := m.readDir(dir)
 			if err != nil || !slices.Equal(dirs, wantDirs) || !slices.Equal(others, wantOthers) {
 				t.Errorf("%v %v %v, want %v %v", dirs, others, err, wantDirs, wantOthers)
 			}
@@ -136,7 +136,7 @@ func TestMemoryOfDirectories(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := m.dir(dir); err == nil {
+	if _, _, err := m.readDir(dir); err == nil {
 		t.Error("a directory that is gone was listed")
 	}
 }

@@ -20,8 +20,8 @@ type bounds struct {
 	directories, packages, bytes, path int
 }
 
-// usual are the bounds of every inventory but of those of tests.
-func usual() bounds {
+// usualBounds are the bounds of every inventory but of those of tests.
+func usualBounds() bounds {
 	return bounds{
 		directories: channel.MaxInventoryDirectories, packages: channel.MaxInventoryPackages,
 		bytes: channel.MaxInventoryBytes, path: channel.MaxInventoryPath,
@@ -39,38 +39,38 @@ type Walk struct {
 	skip    map[string]bool // directories not to look into
 	depth   int             // not deeper than this; 0: as far as there is something
 	most    bounds
-	seen    map[place]bool  // directories visited
-	listed  map[string]bool // what Once was asked about
-	size    int             // bytes of JSON so far
+	seen    map[pathSum]bool // directories visited
+	listed  map[string]bool  // what Once was asked about
+	size    int              // bytes of JSON so far
 	sources int
 	found   []channel.InstalledPackage
 	closed  []string                 // places in which nobody but root could change anything
 	met     []channel.InventoryBound // each once
 }
 
-// place stands for a path: many paths that are as long as they may be are more than a sandbox's memory.
-type place [sha256.Size]byte
+// pathSum stands for a path: many paths that are as long as they may be are more than a sandbox's memory.
+type pathSum [sha256.Size]byte
 
-func placeOf(path string) place { return sha256.Sum256([]byte(path)) }
+func placeOfPath(path string) pathSum { return sha256.Sum256([]byte(path)) }
 
-// place looks into a directory that nothing is known about.
-func (w *Walk) place(dir string) {
+// lookInto looks into a directory that nothing is known about.
+func (w *Walk) lookInto(dir string) {
 	if _, there := lookAt(w.root + dir); !there {
 		return // it may be made
 	}
 	w.memory.open = false
 	before := len(w.seen)
-	if !w.taken(Directory{Path: dir, Base: filepath.Base(dir)}) {
-		w.walk(dir, 0)
+	if !w.takenByLayout(Directory{Path: dir, Base: filepath.Base(dir)}) {
+		w.walkDir(dir, 0)
 	}
 	if len(w.seen) > before && !w.memory.open && len(w.met) == 0 {
 		w.closed = append(w.closed, dir)
 	}
 }
 
-// walk visits a directory and those below it; a holder is not searched deeper, for what is
+// walkDir visits a directory and those below it; a holder is not searched deeper, for what is
 // in it are the packages' own files.
-func (w *Walk) walk(dir string, depth int) {
+func (w *Walk) walkDir(dir string, depth int) {
 	children, files := w.Visit(dir)
 	base := filepath.Base(dir)
 	holder := slices.ContainsFunc(w.layouts, func(l Layout) bool { return l.Holds(base) })
@@ -86,25 +86,25 @@ func (w *Walk) walk(dir string, depth int) {
 	for _, child := range children {
 		d := Directory{Path: filepath.Join(dir, child), Base: child, Holder: holder}
 		switch {
-		case w.taken(d), holder, child == ".git", w.skips(child):
+		case w.takenByLayout(d), holder, child == ".git", w.skipsName(child):
 		case w.depth > 0 && depth >= w.depth:
 		default:
-			w.walk(d.Path, depth+1)
+			w.walkDir(d.Path, depth+1)
 		}
 	}
 }
 
-// taken has the layout whose directory it is take its packages.
-func (w *Walk) taken(d Directory) bool {
+// takenByLayout has the layout whose directory it is take its packages.
+func (w *Walk) takenByLayout(d Directory) bool {
 	return slices.ContainsFunc(w.layouts, func(l Layout) bool { return l.Directory(w, d) })
 }
 
-func (w *Walk) skips(base string) bool {
+func (w *Walk) skipsName(base string) bool {
 	return slices.ContainsFunc(w.layouts, func(l Layout) bool { return l.Skips(base) })
 }
 
-// meet notes that something was left out, and why.
-func (w *Walk) meet(bound channel.InventoryBound) {
+// meetBound notes that something was left out, and why.
+func (w *Walk) meetBound(bound channel.InventoryBound) {
 	if !slices.Contains(w.met, bound) {
 		w.met = append(w.met, bound)
 	}
@@ -122,21 +122,21 @@ func (w *Walk) Once(key string) bool {
 // Visit returns the directories and the other entries in dir, in order, the
 // first time that it is called for it and within the bounds.
 func (w *Walk) Visit(dir string) (dirs, others []string) {
-	at := placeOf(dir)
+	at := placeOfPath(dir)
 	if w.seen[at] || w.skip[dir] || IsSystem(dir) {
 		w.memory.open = true // what is below is not known here
 		return nil, nil
 	}
-	if bound := w.bound(dir); bound != "" {
-		w.meet(bound)
+	if bound := w.boundOf(dir); bound != "" {
+		w.meetBound(bound)
 		return nil, nil
 	}
 	w.seen[at] = true
 	return w.Entries(dir)
 }
 
-// bound is the one that keeps a directory from being looked into; "" if none does.
-func (w *Walk) bound(dir string) channel.InventoryBound {
+// boundOf is the one that keeps a directory from being looked into; "" if none does.
+func (w *Walk) boundOf(dir string) channel.InventoryBound {
 	switch {
 	case w.ctx.Err() != nil:
 		return channel.BoundTime
@@ -145,17 +145,17 @@ func (w *Walk) bound(dir string) channel.InventoryBound {
 	case len(dir) > w.most.path:
 		return channel.BoundPath
 	}
-	return w.full()
+	return w.fullBound()
 }
 
 // Entries are the directories in dir and the other entries that tell of packages,
 // in order; none if it is no directory. Links are not followed, so that the walk
 // ends.
 func (w *Walk) Entries(dir string) (dirs, others []string) {
-	dirs, others, err := w.memory.dir(w.root + dir)
+	dirs, others, err := w.memory.readDir(w.root + dir)
 	if err != nil {
 		if !isNothing(err) {
-			w.meet(channel.BoundUnread)
+			w.meetBound(channel.BoundUnread)
 		}
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ const (
 func (w *Walk) Hollow(dir string) bool { return hollow(w.root+dir, hollowDepth) }
 
 func hollow(dir string, depth int) bool {
-	d, err := open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+	d, err := openLong(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return false
 	}
@@ -187,8 +187,8 @@ func hollow(dir string, depth int) bool {
 	})
 }
 
-// full is the bound for which no package more is taken; "" if there is room.
-func (w *Walk) full() channel.InventoryBound {
+// fullBound is the bound for which no package more is taken; "" if there is room.
+func (w *Walk) fullBound() channel.InventoryBound {
 	switch {
 	case len(w.found)-w.sources >= w.most.packages:
 		return channel.BoundPackages
@@ -200,14 +200,14 @@ func (w *Walk) full() channel.InventoryBound {
 
 // Add takes a package into the result as far as it fits.
 func (w *Walk) Add(p channel.InstalledPackage) {
-	if bound := w.full(); bound != "" {
-		w.meet(bound)
+	if bound := w.fullBound(); bound != "" {
+		w.meetBound(bound)
 		return
 	}
 	if isLong(p) || len(p.From) > channel.MaxInventoryPlace {
-		w.meet(channel.BoundName)
-		p.Name, p.Version = upTo(p.Name, channel.MaxInventoryName), upTo(p.Version, channel.MaxInventoryName)
-		p.Path, p.From = upTo(p.Path, channel.MaxInventoryPlace), upTo(p.From, channel.MaxInventoryPlace)
+		w.meetBound(channel.BoundName)
+		p.Name, p.Version = cutText(p.Name, channel.MaxInventoryName), cutText(p.Version, channel.MaxInventoryName)
+		p.Path, p.From = cutText(p.Path, channel.MaxInventoryPlace), cutText(p.From, channel.MaxInventoryPlace)
 	}
 	w.size += Size(p)
 	w.found = append(w.found, p)
@@ -216,7 +216,7 @@ func (w *Walk) Add(p channel.InstalledPackage) {
 // AddSource takes a directory in which somebody writes a package. One too many
 // is no package that is missed.
 func (w *Walk) AddSource(p channel.InstalledPackage) {
-	if isLong(p) || w.sources >= maxSources || w.full() != "" {
+	if isLong(p) || w.sources >= maxSources || w.fullBound() != "" {
 		return
 	}
 	p.Source = true
@@ -228,7 +228,7 @@ func isLong(p channel.InstalledPackage) bool {
 	return len(p.Name) > channel.MaxInventoryName || len(p.Version) > channel.MaxInventoryName || len(p.Path) > channel.MaxInventoryPlace
 }
 
-func upTo(text string, most int) string { return text[:min(len(text), most)] }
+func cutText(text string, most int) string { return text[:min(len(text), most)] }
 
 // Size is how many bytes a package has as JSON in a list.
 func Size(p channel.InstalledPackage) int {

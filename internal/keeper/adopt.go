@@ -19,11 +19,11 @@ import (
 // made, is a fault.ErrNotFound; one that has a stream is a fault.ErrConflict.
 func (c *Client) Adopt(ctx context.Context, id string, command Command, o ExecOptions) error {
 	command.Exit, command.TimeoutMS = nil, 0 // keepers of older releases refuse what they do not know
-	return c.tell(ctx, Request{Verb: VerbAdopt, ID: id, Adopt: &command, Options: o})
+	return c.callForDone(ctx, Request{Verb: VerbAdopt, ID: id, Adopt: &command, Options: o})
 }
 
-// adopt is not bound to its client, as exec is not.
-func (s *sandbox) adopt(ctx context.Context, copied *Command, o ExecOptions) error {
+// adoptCommand is not bound to its client, as exec is not.
+func (s *sandbox) adoptCommand(ctx context.Context, copied *Command, o ExecOptions) error {
 	if copied == nil || !validID(copied.ID) {
 		return fault.Invalid("to adopt a command takes its id: letters, digits, dot, dash and underscore, 1 to 128 of them")
 	}
@@ -31,11 +31,11 @@ func (s *sandbox) adopt(ctx context.Context, copied *Command, o ExecOptions) err
 	if err != nil {
 		return err
 	}
-	o.RingBytes = s.share(o.RingBytes)
+	o.RingBytes = s.shareOfOutput(o.RingBytes)
 	c := newCommand(&channel.Exec{ID: copied.ID, Argv: copied.Argv}, o, s.output)
 	c.terminal, c.adopted = copied.Terminal, true
 	if !copied.Started.IsZero() && copied.Started.Before(time.Now()) {
 		c.started = copied.Started
 	}
-	return s.begin(ctx, c, first)
+	return s.beginCommand(ctx, c, first)
 }

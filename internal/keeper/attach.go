@@ -14,7 +14,7 @@ import (
 // offset on, then its exit, and passes the client's input to the guest meanwhile. It ends when the
 // client is gone or has got the exit. Until then the client's place holds the
 // guest back once the ring is full.
-func (s *sandbox) attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) error {
+func (s *sandbox) attach(ctx context.Context, conn *channel.Conn, c *keptCommand, offset int64) error {
 	if offset != Tail { // whose end is on record only if the daemon hears of it, however many others listen
 		leave, err := s.takeClientSlot(s.follows, "clients that follow commands")
 		if err != nil {
@@ -22,12 +22,12 @@ func (s *sandbox) attach(ctx context.Context, conn *channel.Conn, c *command, of
 		}
 		defer leave()
 	}
-	place, err := c.out.place(offset)
+	place, err := c.out.placeReader(offset)
 	if err != nil {
 		return err
 	}
 	defer place.detach()
-	answer(conn, Response{OK: true})
+	sendResponse(conn, Response{OK: true})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errand.Go(func() { // ends with the connection, or when the guest takes what it was writing
@@ -35,9 +35,9 @@ func (s *sandbox) attach(ctx context.Context, conn *channel.Conn, c *command, of
 		defer conn.Raw().Close()
 		s.takeInput(ctx, conn, c)
 	})
-	if tellStart(ctx, conn, c) && play(ctx, conn, place) { // otherwise the client left, which is its right
+	if tellStart(ctx, conn, c) && playOutput(ctx, conn, place) { // otherwise the client left, which is its right
 		<-c.done // the ring is closed just before the exit is set
-		_ = conn.WriteJSON(channel.FrameExit, c.view().Exit)
+		_ = conn.WriteJSON(channel.FrameExit, c.viewCommand().Exit)
 	}
 	return nil
 }
@@ -54,21 +54,21 @@ func (s *sandbox) takeClientSlot(slots chan struct{}, what string) (leave func()
 
 // tellStart waits for the guest's first word about a command, which no output
 // precedes; one that could not be started has none.
-func tellStart(ctx context.Context, conn *channel.Conn, c *command) bool {
+func tellStart(ctx context.Context, conn *channel.Conn, c *keptCommand) bool {
 	select {
 	case <-c.began:
 	case <-ctx.Done():
 		return false
 	}
-	pid := c.view().PID
+	pid := c.viewCommand().PID
 	return pid == 0 || conn.WriteJSON(channel.FrameStarted, channel.Started{PID: pid}) == nil
 }
 
-// play writes output and tells whether it got to the end.
-func play(ctx context.Context, conn *channel.Conn, place *cursor) bool {
+// playOutput writes output and tells whether it got to the end.
+func playOutput(ctx context.Context, conn *channel.Conn, place *cursor) bool {
 	buf := make([]byte, channel.MaxPayload/2)
 	for {
-		got, err := place.next(ctx, buf)
+		got, err := place.nextChunk(ctx, buf)
 		switch {
 		case err != nil:
 			return errors.Is(err, io.EOF)
@@ -86,7 +86,7 @@ func play(ctx context.Context, conn *channel.Conn, place *cursor) bool {
 // takeInput passes frames on until the client closes or breaks the protocol.
 // What comes after the command has ended is thrown away. A signal or a size waits for the
 // input before it on the same connection; Client.Send does not.
-func (s *sandbox) takeInput(ctx context.Context, conn *channel.Conn, c *command) {
+func (s *sandbox) takeInput(ctx context.Context, conn *channel.Conn, c *keptCommand) {
 	for {
 		kind, payload, err := conn.ReadFrame()
 		if err != nil {
@@ -94,11 +94,11 @@ func (s *sandbox) takeInput(ctx context.Context, conn *channel.Conn, c *command)
 		}
 		switch kind {
 		case channel.FrameStdin:
-			c.input(kind, payload)
+			c.passInput(kind, payload)
 		case channel.FrameResize, channel.FrameSignal:
 			// An attachment has no answers. What a frozen sandbox does not take waits for its thaw.
 			if err := s.control(ctx, c, kind, payload); errors.Is(err, fault.ErrConflict) {
-				c.input(kind, payload)
+				c.passInput(kind, payload)
 			}
 		default:
 			return

@@ -17,20 +17,20 @@ func TestWhatAGuestSaysOfAnEnd(t *testing.T) {
 	hour := time.Now().Add(-time.Hour)
 	long := strings.Repeat("x", 10*maxErrorText)
 	for name, tt := range map[string]struct {
-		command *command
+		command *keptCommand
 		said    channel.Exit
 		want    channel.Exit
 	}{
-		"an end":                     {&command{started: hour}, channel.Exit{Code: 143, Signal: "TERM"}, channel.Exit{Code: 143, Signal: "TERM"}},
-		"a timeout":                  {&command{started: hour, timeout: time.Minute}, channel.Exit{Code: 137, Signal: "KILL", TimedOut: true}, channel.Exit{Code: 137, Signal: "KILL", TimedOut: true}},
-		"a timeout that was not set": {&command{started: hour}, channel.Exit{Code: 1, TimedOut: true}, channel.Exit{Code: 1}},
-		"a timeout that is not over": {&command{started: hour, timeout: 2 * time.Hour}, channel.Exit{TimedOut: true}, channel.Exit{}},
-		"of a copy":                  {&command{started: hour, adopted: true}, channel.Exit{Code: 137, TimedOut: true}, channel.Exit{Code: 137, Error: "its time limit was over"}},
-		"no signal":                  {&command{started: hour}, channel.Exit{Signal: "\x1b[31mALL IS WELL"}, channel.Exit{}},
-		"no code":                    {&command{started: hour}, channel.Exit{Code: 1 << 40}, channel.Exit{Code: 255}},
-		"less than none":             {&command{started: hour}, channel.Exit{Code: -1}, channel.Exit{Code: 255}},
-		"a long text":                {&command{started: hour}, channel.Exit{Error: long}, channel.Exit{Error: excerpt.Of(long, maxErrorText)}},
-		"what the keeper counts":     {&command{started: hour}, channel.Exit{StdoutBytes: 9, StderrBytes: 9, Truncated: true}, channel.Exit{}},
+		"an end":                     {&keptCommand{started: hour}, channel.Exit{Code: 143, Signal: "TERM"}, channel.Exit{Code: 143, Signal: "TERM"}},
+		"a timeout":                  {&keptCommand{started: hour, timeout: time.Minute}, channel.Exit{Code: 137, Signal: "KILL", TimedOut: true}, channel.Exit{Code: 137, Signal: "KILL", TimedOut: true}},
+		"a timeout that was not set": {&keptCommand{started: hour}, channel.Exit{Code: 1, TimedOut: true}, channel.Exit{Code: 1}},
+		"a timeout that is not over": {&keptCommand{started: hour, timeout: 2 * time.Hour}, channel.Exit{TimedOut: true}, channel.Exit{}},
+		"of a copy":                  {&keptCommand{started: hour, adopted: true}, channel.Exit{Code: 137, TimedOut: true}, channel.Exit{Code: 137, Error: "its time limit was over"}},
+		"no signal":                  {&keptCommand{started: hour}, channel.Exit{Signal: "\x1b[31mALL IS WELL"}, channel.Exit{}},
+		"no code":                    {&keptCommand{started: hour}, channel.Exit{Code: 1 << 40}, channel.Exit{Code: 255}},
+		"less than none":             {&keptCommand{started: hour}, channel.Exit{Code: -1}, channel.Exit{Code: 255}},
+		"a long text":                {&keptCommand{started: hour}, channel.Exit{Error: long}, channel.Exit{Error: excerpt.Of(long, maxErrorText)}},
+		"what the keeper counts":     {&keptCommand{started: hour}, channel.Exit{StdoutBytes: 9, StderrBytes: 9, Truncated: true}, channel.Exit{}},
 	} {
 		tt.want.Claimed = true
 		if diff := cmp.Diff(tt.want, tt.command.believe(tt.said)); diff != "" {

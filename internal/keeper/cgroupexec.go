@@ -49,7 +49,7 @@ func CgroupExec(args []string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for _, f := range files {
-		if err := join(f); err != nil {
+		if err := joinGroup(f); err != nil {
 			return err
 		}
 	}
@@ -62,8 +62,8 @@ func CgroupExec(args []string) error {
 	return errors.New("exec returned")
 }
 
-// join writes "0", which is whoever writes it.
-func join(file string) error {
+// joinGroup writes "0", which is whoever writes it.
+func joinGroup(file string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
 		return fmt.Errorf("join a cgroup: %w", err)

@@ -35,7 +35,7 @@ type link struct {
 	stop   func() bool
 }
 
-func (c *Client) connect(ctx context.Context) (*link, error) {
+func (c *Client) connectKeeper(ctx context.Context) (*link, error) {
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "unix", c.socket)
 	if err != nil {
@@ -45,13 +45,13 @@ func (c *Client) connect(ctx context.Context) (*link, error) {
 	return &link{Conn: channel.NewConn(raw), client: c, ctx: ctx, stop: stop}, nil
 }
 
-func (l *link) close() {
+func (l *link) closeLink() {
 	l.stop()
 	_ = l.Raw().Close()
 }
 
-// failed says why a link broke: its context, or a keeper that went away.
-func (l *link) failed(err error) error {
+// linkError says why a link broke: its context, or a keeper that went away.
+func (l *link) linkError(err error) error {
 	if ctxErr := l.ctx.Err(); ctxErr != nil {
 		return ctxErr
 	}
@@ -73,16 +73,16 @@ func Unanswered(err error) bool {
 	return is || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// send writes a request, and the guest's frame if there is one. A keeper that
+// sendRequest writes a request, and the guest's frame if there is one. A keeper that
 // refuses at once may have closed before all was written: its response tells
 // why, so a broken write is left for receive to report.
 //
 // What this keeper would not know is not sent.
-func (l *link) send(req Request, guest any) error {
-	if len(req.needs()) > 0 {
-		met, err := l.client.meet(l.ctx, l)
+func (l *link) sendRequest(req Request, guest any) error {
+	if len(req.neededFeatures()) > 0 {
+		met, err := l.client.meetKeeper(l.ctx, l)
 		if err == nil {
-			err = met.may(&req)
+			err = met.checkRequest(&req)
 		}
 		if err != nil {
 			return err
@@ -101,36 +101,36 @@ func (l *link) send(req Request, guest any) error {
 	return nil
 }
 
-func (l *link) receive() (Response, error) {
+func (l *link) receiveResponse() (Response, error) {
 	var r Response
 	if err := l.ReadJSON(channel.FrameReply, &r); err != nil {
-		return r, l.failed(err)
+		return r, l.linkError(err)
 	}
-	return r, r.err()
+	return r, r.responseError()
 }
 
-// begin sends a request on a connection of its own, with the guest's frame if there is
+// beginRequest sends a request on a connection of its own, with the guest's frame if there is
 // one, and has what comes back read. Of an error the connection is closed.
-func (c *Client) begin(ctx context.Context, req Request, guest any, read func(*link) error) (*link, error) {
-	l, err := c.connect(ctx)
+func (c *Client) beginRequest(ctx context.Context, req Request, guest any, read func(*link) error) (*link, error) {
+	l, err := c.connectKeeper(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = l.send(req, guest)
+	err = l.sendRequest(req, guest)
 	if err == nil {
 		err = read(l)
 	}
 	if err != nil {
-		l.close()
+		l.closeLink()
 		return nil, err
 	}
 	return l, nil
 }
 
-// stay is begin with a connection that is the caller's afterwards: ctx bounds only the
+// beginAndKeep is begin with a connection that is the caller's afterwards: ctx bounds only the
 // asking.
-func (c *Client) stay(ctx context.Context, req Request, guest any, read func(*link) error) (net.Conn, error) {
-	l, err := c.begin(ctx, req, guest, read)
+func (c *Client) beginAndKeep(ctx context.Context, req Request, guest any, read func(*link) error) (net.Conn, error) {
+	l, err := c.beginRequest(ctx, req, guest, read)
 	if err != nil {
 		return nil, err
 	}
@@ -143,23 +143,23 @@ func (c *Client) stay(ctx context.Context, req Request, guest any, read func(*li
 
 // converse is begin with a connection that is closed afterwards.
 func (c *Client) converse(ctx context.Context, req Request, guest any, read func(*link) error) error {
-	l, err := c.begin(ctx, req, guest, read)
+	l, err := c.beginRequest(ctx, req, guest, read)
 	if err == nil {
-		l.close()
+		l.closeLink()
 	}
 	return err
 }
 
-// done reads a response that tells no more than that it was done.
-func (l *link) done() error {
-	_, err := l.receive()
+// readDone reads a response that tells no more than that it was done.
+func (l *link) readDone() error {
+	_, err := l.receiveResponse()
 	return err
 }
 
-// all reads responses until the last.
-func (l *link) all(take func(Response)) error {
+// readAll reads responses until the last.
+func (l *link) readAll(take func(Response)) error {
 	for {
-		r, err := l.receive()
+		r, err := l.receiveResponse()
 		if err != nil {
 			return err
 		}
@@ -169,15 +169,15 @@ func (l *link) all(take func(Response)) error {
 	}
 }
 
-// tell is a request whose response tells no more than that it was done.
-func (c *Client) tell(ctx context.Context, req Request) error {
-	return c.converse(ctx, req, nil, (*link).done)
+// callForDone is a request whose response tells no more than that it was done.
+func (c *Client) callForDone(ctx context.Context, req Request) error {
+	return c.converse(ctx, req, nil, (*link).readDone)
 }
 
-// ask is a request with one response.
-func (c *Client) ask(ctx context.Context, req Request) (r Response, err error) {
+// callForOne is a request with one response.
+func (c *Client) callForOne(ctx context.Context, req Request) (r Response, err error) {
 	err = c.converse(ctx, req, nil, func(l *link) (err error) {
-		r, err = l.receive()
+		r, err = l.receiveResponse()
 		return err
 	})
 	return r, err
@@ -187,7 +187,7 @@ func (c *Client) ask(ctx context.Context, req Request) (r Response, err error) {
 func (c *Client) askSandboxes(ctx context.Context, req Request) ([]Sandbox, error) {
 	var found []Sandbox
 	err := c.converse(ctx, req, nil, func(l *link) error {
-		return l.all(func(r Response) {
+		return l.readAll(func(r Response) {
 			if r.Sandbox != nil {
 				found = append(found, *r.Sandbox)
 			}
@@ -215,7 +215,7 @@ func (c *Client) askSandbox(ctx context.Context, req Request) (Sandbox, error) {
 
 // Ping tells whether a keeper answers.
 func (c *Client) Ping(ctx context.Context) error {
-	return c.tell(ctx, Request{Verb: VerbPing})
+	return c.callForDone(ctx, Request{Verb: VerbPing})
 }
 
 // Launch starts a sandbox. It returns when the process runs (Attached), or
@@ -230,23 +230,23 @@ func (c *Client) Launch(ctx context.Context, l Launch) (Sandbox, error) {
 // has already ended is fine; whoever could not see it any more names it with a
 // Start of 0.
 func (c *Client) Track(ctx context.Context, id string, processes []process.ID) error {
-	l, err := c.connect(ctx)
+	l, err := c.connectKeeper(ctx)
 	if err != nil {
 		return err
 	}
-	defer l.close()
-	met, err := c.meet(ctx, l)
+	defer l.closeLink()
+	met, err := c.meetKeeper(ctx, l)
 	if err != nil {
 		return err
 	}
 	req := Request{Verb: VerbTrack, ID: id, Processes: processes}
-	if met.may(&req) != nil || !met.sees() {
+	if met.checkRequest(&req) != nil || !met.countsAlike() {
 		req.Processes, req.Pids = nil, numbers(processes)
 	}
-	if err := l.send(req, nil); err != nil {
+	if err := l.sendRequest(req, nil); err != nil {
 		return err
 	}
-	return l.done()
+	return l.readDone()
 }
 
 func numbers(processes []process.ID) []int {
@@ -259,7 +259,7 @@ func numbers(processes []process.ID) []int {
 
 // SetMeta replaces a sandbox's meta: JSON of at most 128 KiB.
 func (c *Client) SetMeta(ctx context.Context, id string, meta json.RawMessage) error {
-	return c.tell(ctx, Request{Verb: VerbSetMeta, ID: id, Meta: meta})
+	return c.callForDone(ctx, Request{Verb: VerbSetMeta, ID: id, Meta: meta})
 }
 
 // List returns every sandbox, by id, the dead ones that nobody has forgotten
@@ -275,19 +275,19 @@ func (c *Client) Get(ctx context.Context, id string) (Sandbox, error) {
 
 // Signal sends a signal to every tracked process of a sandbox.
 func (c *Client) Signal(ctx context.Context, id string, sig int) error {
-	return c.tell(ctx, Request{Verb: VerbSignal, ID: id, Signal: sig})
+	return c.callForDone(ctx, Request{Verb: VerbSignal, ID: id, Signal: sig})
 }
 
 // Kill ends a sandbox: SIGKILL to every tracked process and to a starter that
 // still runs, and the channel closed. It returns when all are reaped. Killing
 // what is dead does nothing.
 func (c *Client) Kill(ctx context.Context, id string) error {
-	return c.tell(ctx, Request{Verb: VerbKill, ID: id})
+	return c.callForDone(ctx, Request{Verb: VerbKill, ID: id})
 }
 
 // Wait returns when the first tracked process has ended. A freeze is no end.
 func (c *Client) Wait(ctx context.Context, id string) (ProcessExit, error) {
-	r, err := c.ask(ctx, Request{Verb: VerbWait, ID: id})
+	r, err := c.callForOne(ctx, Request{Verb: VerbWait, ID: id})
 	if err != nil {
 		return ProcessExit{}, err
 	}
@@ -301,7 +301,7 @@ func (c *Client) Wait(ctx context.Context, id string) (ProcessExit, error) {
 // does not read its channel or a step fails, and the sandbox goes on; a
 // fault.ErrConflict if it has ended. A cancelled Freeze may still succeed.
 func (c *Client) Freeze(ctx context.Context, f Freeze) error {
-	return c.tell(ctx, Request{Verb: VerbFreeze, ID: f.ID, Freeze: &f})
+	return c.callForDone(ctx, Request{Verb: VerbFreeze, ID: f.ID, Freeze: &f})
 }
 
 // Thaw lets a frozen sandbox go on. The launch starts its processes, which are
@@ -309,16 +309,16 @@ func (c *Client) Freeze(ctx context.Context, f Freeze) error {
 // a sandbox that was stopped in place. The meta stays what it was. On an error
 // the sandbox is frozen as before.
 func (c *Client) Thaw(ctx context.Context, l Launch) error {
-	return c.tell(ctx, Request{Verb: VerbThaw, ID: l.ID, Launch: &l})
+	return c.callForDone(ctx, Request{Verb: VerbThaw, ID: l.ID, Launch: &l})
 }
 
 // Forget drops a dead sandbox and the output of its commands. A living one is
 // a fault.ErrConflict.
 func (c *Client) Forget(ctx context.Context, id string) error {
-	return c.tell(ctx, Request{Verb: VerbForget, ID: id})
+	return c.callForDone(ctx, Request{Verb: VerbForget, ID: id})
 }
 
 // Shutdown ends the keeper; with living sandboxes it is a fault.ErrConflict.
 func (c *Client) Shutdown(ctx context.Context) error {
-	return c.tell(ctx, Request{Verb: VerbShutdown})
+	return c.callForDone(ctx, Request{Verb: VerbShutdown})
 }

@@ -12,14 +12,14 @@ import (
 // guestReply reads a guest's reply to a call, which comes after the keeper's response.
 func guestReply(call channel.Call, reply *channel.Reply) func(*link) error {
 	return func(l *link) error {
-		if err := l.done(); err != nil {
+		if err := l.readDone(); err != nil {
 			return err
 		}
 		if err := l.ReadJSON(channel.FrameReply, reply); err != nil {
-			return l.failed(err)
+			return l.linkError(err)
 		}
 		if !reply.OK {
-			return fault.Invalid("the sandbox refused the call %q: %s", call.Kind, tidy(reply.Error))
+			return fault.Invalid("the sandbox refused the call %q: %s", call.Kind, tidyLine(reply.Error))
 		}
 		return nil
 	}
@@ -40,7 +40,7 @@ func (c *Client) Call(ctx context.Context, id string, call channel.Call) (channe
 // and no connection.
 func (c *Client) Stream(ctx context.Context, id string, call channel.Call) (net.Conn, channel.Reply, error) {
 	var reply channel.Reply
-	conn, err := c.stay(ctx, Request{Verb: VerbStream, ID: id}, call, guestReply(call, &reply))
+	conn, err := c.beginAndKeep(ctx, Request{Verb: VerbStream, ID: id}, call, guestReply(call, &reply))
 	return conn, reply, err
 }
 
@@ -56,7 +56,7 @@ func (c *Client) Send(ctx context.Context, id, command string, kind channel.Fram
 		if err := l.WriteFrame(kind, payload); errors.Is(err, fault.ErrInvalid) {
 			return err // of another error the keeper's response tells
 		}
-		return l.done()
+		return l.readDone()
 	})
 }
 
@@ -64,7 +64,7 @@ func (c *Client) Send(ctx context.Context, id, command string, kind channel.Fram
 // the program exists shows in the command's exit (127, 126).
 func (c *Client) Exec(ctx context.Context, id string, exec channel.Exec, o ExecOptions) error {
 	call := channel.Call{Kind: channel.CallExec, Exec: &exec}
-	return c.converse(ctx, Request{Verb: VerbExec, ID: id, Options: o}, call, (*link).done)
+	return c.converse(ctx, Request{Verb: VerbExec, ID: id, Options: o}, call, (*link).readDone)
 }
 
 // Attach returns a connection with a command's frames, for channel.NewConn:
@@ -78,5 +78,5 @@ func (c *Client) Exec(ctx context.Context, id string, exec channel.Exec, o ExecO
 //
 // A connection that is not read holds the command back once its ring is full.
 func (c *Client) Attach(ctx context.Context, id, command string, offset int64) (net.Conn, error) {
-	return c.stay(ctx, Request{Verb: VerbAttach, ID: id, Command: command, Offset: offset}, nil, (*link).done)
+	return c.beginAndKeep(ctx, Request{Verb: VerbAttach, ID: id, Command: command, Offset: offset}, nil, (*link).readDone)
 }

@@ -26,8 +26,8 @@ const (
 // endedCode is the exit code of a command whose sandbox is gone.
 const endedCode = 137
 
-// command is an exec: the guest's stream, and what came out of it.
-type command struct {
+// keptCommand is an exec: the guest's stream, and what came out of it.
+type keptCommand struct {
 	id       string
 	argv     []string
 	user     string
@@ -56,14 +56,14 @@ type command struct {
 	spoken         bool // began is closed
 }
 
-func newCommand(exec *channel.Exec, o ExecOptions, output *outputShare) *command {
-	c := &command{
+func newCommand(exec *channel.Exec, o ExecOptions, output *outputShare) *keptCommand {
+	c := &keptCommand{
 		id: exec.ID, argv: clipArgv(exec.Argv), user: excerpt.Of(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
 		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes, output),
 		answered: make(chan struct{}), began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
 	}
 	if o.AwaitReader {
-		c.out.hold()
+		c.out.holdOutput()
 	}
 	return c
 }
@@ -82,9 +82,9 @@ func clipArgv(argv []string) []string {
 	return kept
 }
 
-// relay takes what the guest sends until the command has ended. gone is closed
+// relayOutput takes what the guest sends until the command has ended. gone is closed
 // when the sandbox's channel is, and why tells of that.
-func (c *command) relay(stream *channel.Conn, gone <-chan struct{}, why func() string) {
+func (c *keptCommand) relayOutput(stream *channel.Conn, gone <-chan struct{}, why func() string) {
 	released := make(chan struct{})
 	errand.Go(func() { // a sandbox that is gone waits for no reader
 		timer := time.NewTimer(ReaderTimeout)
@@ -95,17 +95,17 @@ func (c *command) relay(stream *channel.Conn, gone <-chan struct{}, why func() s
 				c.out.loosen()
 				return
 			case <-timer.C:
-				c.out.release()
+				c.out.releaseOutput()
 			case <-released:
 				return
 			}
 		}
 	})
-	exit := c.read(stream, gone, why)
+	exit := c.readGuest(stream, gone, why)
 	close(released)
 	exit.StdoutBytes, exit.StderrBytes, exit.Truncated = c.stdout, c.stderr, c.truncated
-	c.out.close()
-	c.begin(0)
+	c.out.closeRing()
+	c.noteBegun(0)
 	c.mu.Lock()
 	c.exit, c.ended = &exit, time.Now()
 	c.mu.Unlock()
@@ -113,39 +113,39 @@ func (c *command) relay(stream *channel.Conn, gone <-chan struct{}, why func() s
 	_ = stream.Close()
 }
 
-func (c *command) read(stream *channel.Conn, gone <-chan struct{}, why func() string) channel.Exit {
+func (c *keptCommand) readGuest(stream *channel.Conn, gone <-chan struct{}, why func() string) channel.Exit {
 	for {
 		kind, payload, err := stream.ReadFrame()
 		if err != nil {
-			return lost(err, closed(gone) || closed(stream.Over()) && !errors.Is(err, channel.ErrReset), why)
+			return lostExit(err, closed(gone) || closed(stream.Over()) && !errors.Is(err, channel.ErrReset), why)
 		}
 		switch kind {
 		case channel.FrameStdout:
-			c.begin(0)
-			c.keep(kind, payload, &c.stdout)
+			c.noteBegun(0)
+			c.keepOutput(kind, payload, &c.stdout)
 		case channel.FrameStderr:
-			c.begin(0)
-			c.keep(kind, payload, &c.stderr)
+			c.noteBegun(0)
+			c.keepOutput(kind, payload, &c.stderr)
 		case channel.FrameStarted:
 			var started channel.Started
 			if err := channel.DecodeJSON(kind, payload, &started); err != nil {
-				return lost(err, closed(gone), why)
+				return lostExit(err, closed(gone), why)
 			}
-			c.begin(max(started.PID, 0))
+			c.noteBegun(max(started.PID, 0))
 		case channel.FrameExit:
 			var exit channel.Exit
 			if err := channel.DecodeJSON(kind, payload, &exit); err != nil {
-				return lost(err, closed(gone), why)
+				return lostExit(err, closed(gone), why)
 			}
 			return c.believe(exit)
 		default:
-			return lost(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, closed(gone), why)
+			return lostExit(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, closed(gone), why)
 		}
 	}
 }
 
-// begin notes the first word of the guest: the pid, or 0 if it is another.
-func (c *command) begin(pid int) {
+// noteBegun notes the first word of the guest: the pid, or 0 if it is another.
+func (c *keptCommand) noteBegun(pid int) {
 	if c.spoken {
 		return
 	}
@@ -156,8 +156,8 @@ func (c *command) begin(pid int) {
 	close(c.began)
 }
 
-// keep counts output and keeps what is within the cap.
-func (c *command) keep(kind channel.FrameType, p []byte, count *int64) {
+// keepOutput counts output and keeps what is within the cap.
+func (c *keptCommand) keepOutput(kind channel.FrameType, p []byte, count *int64) {
 	before := *count
 	*count += int64(len(p))
 	if c.capBytes > 0 && *count > c.capBytes {
@@ -167,9 +167,9 @@ func (c *command) keep(kind channel.FrameType, p []byte, count *int64) {
 	c.out.append(kind, p)
 }
 
-// lost is the exit of a command that sent none. Its stream ends a moment before the sandbox's
+// lostExit is the exit of a command that sent none. Its stream ends a moment before the sandbox's
 // channel is closed for all, or after: gone tells of either.
-func lost(err error, gone bool, why func() string) channel.Exit {
+func lostExit(err error, gone bool, why func() string) channel.Exit {
 	if gone {
 		return channel.Exit{Code: endedCode, Error: why()}
 	}
@@ -186,8 +186,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// tidy makes a guest's words one short line without control characters.
-func tidy(s string) string {
+// tidyLine makes a guest's words one short line without control characters.
+func tidyLine(s string) string {
 	return excerpt.Of(strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return ' '
@@ -196,9 +196,9 @@ func tidy(s string) string {
 	}, excerpt.Of(s, 4*maxErrorText)), maxErrorText)
 }
 
-// input passes a client's frame to the guest, waiting for as long as the guest
+// passInput passes a client's frame to the guest, waiting for as long as the guest
 // does not take it. False when the command takes nothing any more.
-func (c *command) input(kind channel.FrameType, payload []byte) bool {
+func (c *keptCommand) passInput(kind channel.FrameType, payload []byte) bool {
 	c.mu.Lock()
 	stream := c.stream
 	c.mu.Unlock()
@@ -208,9 +208,9 @@ func (c *command) input(kind channel.FrameType, payload []byte) bool {
 	return stream.WriteFrame(kind, payload) == nil
 }
 
-// send is input for who has no attachment. A guest that does not take it holds up
+// sendInput is input for who has no attachment. A guest that does not take it holds up
 // the next Send to the same command, and one that was given up may still arrive.
-func (c *command) send(ctx context.Context, kind channel.FrameType, payload []byte) error {
+func (c *keptCommand) sendInput(ctx context.Context, kind channel.FrameType, payload []byte) error {
 	select {
 	case c.sending <- struct{}{}:
 	case <-c.done:
@@ -228,7 +228,7 @@ func (c *command) send(ctx context.Context, kind channel.FrameType, payload []by
 			<-c.sending
 			taken <- ok
 		}()
-		ok = c.input(kind, payload)
+		ok = c.passInput(kind, payload)
 	})
 	// A command that ends of what it was sent has taken it; one that ended without
 	// loses its stream, and with that the write fails.
@@ -243,13 +243,13 @@ func (c *command) send(ctx context.Context, kind channel.FrameType, payload []by
 	}
 }
 
-func (c *command) hasEnded() error {
+func (c *keptCommand) hasEnded() error {
 	return fault.New(fault.ErrConflict, "the command %s has ended", c.id)
 }
 
 // awaitAnswer waits for the guest's yes to a command that is just being asked for. One that
 // has ended, or that the guest refused, is a fault.ErrConflict.
-func (c *command) awaitAnswer(ctx context.Context) error {
+func (c *keptCommand) awaitAnswer(ctx context.Context) error {
 	select {
 	case <-c.answered:
 	case <-ctx.Done():
@@ -262,14 +262,14 @@ func (c *command) awaitAnswer(ctx context.Context) error {
 }
 
 // hasStream tells whether the guest has said yes to the command.
-func (c *command) hasStream() bool {
+func (c *keptCommand) hasStream() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stream != nil
 }
 
 // awaitEnd waits until the guest has told the command's end.
-func (c *command) awaitEnd(ctx context.Context) error {
+func (c *keptCommand) awaitEnd(ctx context.Context) error {
 	select {
 	case <-c.done:
 		return nil
@@ -278,7 +278,7 @@ func (c *command) awaitEnd(ctx context.Context) error {
 	}
 }
 
-func (c *command) running() bool {
+func (c *keptCommand) running() bool {
 	select {
 	case <-c.done:
 		return false
@@ -287,10 +287,10 @@ func (c *command) running() bool {
 	}
 }
 
-func (c *command) view() Command {
+func (c *keptCommand) viewCommand() Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Command{ID: c.id, Argv: c.argv, PID: c.pid, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.size(), Terminal: c.terminal, TimeoutMS: c.timeout.Milliseconds()}
+	return Command{ID: c.id, Argv: c.argv, PID: c.pid, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.endOffset(), Terminal: c.terminal, TimeoutMS: c.timeout.Milliseconds()}
 }
 
 // lastCode is the highest exit code that a process can have.
@@ -299,8 +299,8 @@ const lastCode = 255
 // believe makes of what a guest says of a command's end what can be: a code of a process,
 // a signal that there is, a short line, and a timeout only of a command that has one
 // which can be over by now.
-func (c *command) believe(said channel.Exit) channel.Exit {
-	exit := channel.Exit{Code: said.Code, Error: tidy(said.Error), Claimed: true}
+func (c *keptCommand) believe(said channel.Exit) channel.Exit {
+	exit := channel.Exit{Code: said.Code, Error: tidyLine(said.Error), Claimed: true}
 	if said.Code < 0 || said.Code > lastCode {
 		exit.Code = lastCode
 	}
@@ -319,7 +319,7 @@ func (c *command) believe(said channel.Exit) channel.Exit {
 
 // overdue reports whether a command has a timeout that may be over. The guest's clock
 // stands still at times, so it may be over later, and hardly earlier.
-func (c *command) overdue(now time.Time) bool {
+func (c *keptCommand) overdue(now time.Time) bool {
 	slack := c.timeout/100 + 10*time.Millisecond
 	return c.timeout > 0 && now.Sub(c.started) >= c.timeout-slack
 }

@@ -331,14 +331,14 @@ func TestClientsThatBreakTheProtocolLoseOnlyTheirConnection(t *testing.T) {
 		t.Error("an attachment may send an exit")
 	}
 	for _, wire := range []string{"garbage!!", "\x01\x00\x00\x00\x02{}", "\x01\x00\x00\x00\x18{\"verb\":\"ping\",\"more\":1}", "\x01\x00\x00\x00\x11{\"verb\":\"rm -rf\"}"} {
-		l, err := s.connect(t.Context())
+		l, err := s.connectKeeper(t.Context())
 		s.must(err)
 		_, err = l.Raw().Write([]byte(wire))
 		s.must(err)
-		if _, err := l.receive(); err == nil {
+		if _, err := l.receiveResponse(); err == nil {
 			t.Errorf("%q was accepted", wire)
 		}
-		l.close()
+		l.closeLink()
 	}
 	good := s.attach("box", "c", 0)
 	s.must(good.WriteFrame(channel.FrameStdin, nil))

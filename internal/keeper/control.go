@@ -22,12 +22,12 @@ const (
 // control passes a signal or a terminal's size to a command by a call of its own, past all
 // input that waits, and returns when the guest says that it is done. A guest that does not
 // say so in time is a fault.ErrUnavailable: then nobody knows what became of the command.
-func (s *sandbox) control(ctx context.Context, c *command, kind channel.FrameType, payload []byte) error {
+func (s *sandbox) control(ctx context.Context, c *keptCommand, kind channel.FrameType, payload []byte) error {
 	first, err := controlCall(c.id, kind, payload)
 	if err != nil {
 		return err
 	}
-	if at, _ := s.now(); at == frozen {
+	if at, _ := s.phaseNow(); at == frozen {
 		return fault.New(fault.ErrConflict, "sandbox %s is frozen, so its command %s takes no signal: thaw the sandbox first, or end it", s.id, c.id)
 	}
 	within, cancel := context.WithTimeout(ctx, controlTimeout)
@@ -38,7 +38,7 @@ func (s *sandbox) control(ctx context.Context, c *command, kind channel.FrameTyp
 		return s.unconfirmed(ctx, c, err)
 	}
 	if kept != nil { // it is passed on, and may have ended the command already
-		return s.unconfirmed(ctx, c, kept.await(within))
+		return s.unconfirmed(ctx, c, kept.awaitKill(within))
 	}
 	return s.unconfirmed(ctx, c, s.passControl(within, c, call))
 }
@@ -57,7 +57,7 @@ type keptKill struct {
 	err   error
 }
 
-func (k *keptKill) await(ctx context.Context) error {
+func (k *keptKill) awaitKill(ctx context.Context) error {
 	select {
 	case <-k.done:
 		return k.err
@@ -67,12 +67,12 @@ func (k *keptKill) await(ctx context.Context) error {
 }
 
 // passControl has the guest do what a frame asks for.
-func (s *sandbox) passControl(ctx context.Context, c *command, f controlFrame) error {
+func (s *sandbox) passControl(ctx context.Context, c *keptCommand, f controlFrame) error {
 	reply, err := s.exchangeControl(ctx, f.first)
 	if err == nil && reply.Error == channel.UnknownCall(channel.CallControl) {
 		// An agent of before this call, in a copy that came up as it was: it takes signals
 		// behind input alone, and says nothing of them.
-		if err = c.send(ctx, f.kind, f.payload); err == nil && kills(f.kind, f.payload) {
+		if err = c.sendInput(ctx, f.kind, f.payload); err == nil && isKill(f.kind, f.payload) {
 			err = c.awaitEnd(ctx)
 		}
 	} else if err == nil {
@@ -84,8 +84,8 @@ func (s *sandbox) passControl(ctx context.Context, c *command, f controlFrame) e
 // keepKill keeps a kill for a command that the guest has not said yes to: the command is killed as soon
 // as it has, though nobody waits for that any more. One of a whole tree is what remains of several. Nil:
 // f is no kill, or the command has a stream.
-func (c *command) keepKill(f controlFrame) *keptKill {
-	if !kills(f.kind, f.payload) {
+func (c *keptCommand) keepKill(f controlFrame) *keptKill {
+	if !isKill(f.kind, f.payload) {
 		return nil
 	}
 	c.mu.Lock()
@@ -102,7 +102,7 @@ func (c *command) keepKill(f controlFrame) *keptKill {
 }
 
 // passKill passes on a kill that came before the guest's yes.
-func (s *sandbox) passKill(c *command, kill *keptKill) {
+func (s *sandbox) passKill(c *keptCommand, kill *keptKill) {
 	defer close(kill.done)
 	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
 	defer cancel()
@@ -129,8 +129,8 @@ func controlCall(id string, kind channel.FrameType, payload []byte) ([]byte, err
 	return json.Marshal(channel.Call{Kind: channel.CallControl, Control: &control})
 }
 
-// kills tells whether a client's frame is a signal that nothing survives.
-func kills(kind channel.FrameType, payload []byte) bool {
+// isKill tells whether a client's frame is a signal that nothing survives.
+func isKill(kind channel.FrameType, payload []byte) bool {
 	var signal channel.Signal
 	return kind == channel.FrameSignal && channel.DecodeJSON(kind, payload, &signal) == nil && strings.TrimPrefix(signal.Name, "SIG") == "KILL"
 }
@@ -142,19 +142,19 @@ func killsTree(payload []byte) bool {
 }
 
 // controlResult is what a guest's reply means.
-func controlResult(c *command, reply channel.Reply) error {
+func controlResult(c *keptCommand, reply channel.Reply) error {
 	switch {
 	case reply.OK:
 		return nil
 	case reply.Code == channel.CodeNotFound:
 		return c.hasEnded()
 	default:
-		return fault.Invalid("the sandbox refused the signal or size for the command %s: %s", c.id, tidy(reply.Error))
+		return fault.Invalid("the sandbox refused the signal or size for the command %s: %s", c.id, tidyLine(reply.Error))
 	}
 }
 
 // unconfirmed is the error of who can't know what became of a command.
-func (s *sandbox) unconfirmed(ctx context.Context, c *command, err error) error {
+func (s *sandbox) unconfirmed(ctx context.Context, c *keptCommand, err error) error {
 	switch {
 	case err == nil, !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled):
 		return err

@@ -94,7 +94,7 @@ func TestASignalThatIsNotConfirmed(t *testing.T) {
 	}
 	var slots []error
 	box := &sandbox{id: "box"}
-	c := &command{id: "mute"}
+	c := &keptCommand{id: "mute"}
 	late, over := context.WithDeadline(context.Background(), time.Unix(1, 0))
 	defer over()
 	slots = append(slots, box.unconfirmed(t.Context(), c, late.Err()), box.unconfirmed(late, c, late.Err()), box.unconfirmed(t.Context(), c, nil))

@@ -17,28 +17,28 @@ import (
 func (s *Server) dispatch(ctx context.Context, conn *channel.Conn, req *Request) error {
 	switch req.Verb {
 	case VerbPing:
-		answer(conn, Response{OK: true, Hello: s.hello()})
+		sendResponse(conn, Response{OK: true, Hello: s.makeHello()})
 		return nil
 	case VerbLaunch:
 		box, err := s.launch(req.Launch)
 		if err != nil {
 			return err
 		}
-		describe(conn, box, false)
+		describeSandbox(conn, box, false)
 		return nil
 	case VerbList:
-		for _, box := range s.all() {
-			describe(conn, box, true)
+		for _, box := range s.listSandboxes() {
+			describeSandbox(conn, box, true)
 		}
-		answer(conn, Response{OK: true})
+		sendResponse(conn, Response{OK: true})
 		return nil
 	case VerbShutdown:
 		return s.shutdown(conn)
 	case VerbSettle:
-		s.settle(ctx, conn, req.ID)
+		s.settleStreams(ctx, conn, req.ID)
 		return nil
 	default: // the others are about one sandbox
-		box, err := s.find(req.ID)
+		box, err := s.findSandbox(req.ID)
 		if err != nil {
 			return err
 		}
@@ -49,34 +49,34 @@ func (s *Server) dispatch(ctx context.Context, conn *channel.Conn, req *Request)
 func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbox, req *Request) error {
 	switch req.Verb {
 	case VerbGet:
-		describe(conn, box, false)
+		describeSandbox(conn, box, false)
 		return nil
 	case VerbTrack:
-		return done(conn, box.track(req.Processes, req.Pids))
+		return answerDone(conn, box.trackProcesses(req.Processes, req.Pids))
 	case VerbSetMeta:
-		return done(conn, box.setMeta(req.Meta))
+		return answerDone(conn, box.setMeta(req.Meta))
 	case VerbSignal:
-		return done(conn, box.signal(req.Signal))
+		return answerDone(conn, box.signalProcesses(req.Signal))
 	case VerbForget:
-		return done(conn, s.forget(box))
+		return answerDone(conn, s.forgetSandbox(box))
 	case VerbFreeze:
-		return done(conn, s.freeze(watch(ctx, conn), box, req.Freeze))
+		return answerDone(conn, s.freeze(untilClosed(ctx, conn), box, req.Freeze))
 	case VerbThaw:
-		return done(conn, s.thaw(watch(ctx, conn), box, req.Launch))
+		return answerDone(conn, s.thawSandbox(untilClosed(ctx, conn), box, req.Launch))
 	case VerbAdopt:
-		return done(conn, box.adopt(watch(ctx, conn), req.Adopt, req.Options))
+		return answerDone(conn, box.adoptCommand(untilClosed(ctx, conn), req.Adopt, req.Options))
 	case VerbCall, VerbStream, VerbExec:
 		return s.toGuest(ctx, conn, box, req)
 	case VerbSend:
 		return sendTo(ctx, conn, box, req.Command)
 	case VerbOutput:
-		c, err := box.command(req.Command)
+		c, err := box.commandByID(req.Command)
 		if err == nil {
-			c.tell(conn)
+			c.answerOutput(conn)
 		}
 		return err
 	case VerbAttach:
-		c, err := box.command(req.Command)
+		c, err := box.commandByID(req.Command)
 		if err != nil {
 			return err
 		}
@@ -84,11 +84,11 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 		return box.attach(ctx, conn, c, req.Offset)
 	case VerbKill:
 		s.log.Info("sandbox killed", slog.String("sandbox", box.id))
-		return done(conn, box.kill(watch(ctx, conn)))
+		return answerDone(conn, box.killProcesses(untilClosed(ctx, conn)))
 	case VerbWait:
-		exit, err := box.wait(watch(ctx, conn))
+		exit, err := box.waitExit(untilClosed(ctx, conn))
 		if err == nil {
-			answer(conn, Response{OK: true, Exit: exit})
+			sendResponse(conn, Response{OK: true, Exit: exit})
 		}
 		return err
 	default:
@@ -96,9 +96,9 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 	}
 }
 
-func done(conn *channel.Conn, err error) error {
+func answerDone(conn *channel.Conn, err error) error {
 	if err == nil {
-		answer(conn, Response{OK: true})
+		sendResponse(conn, Response{OK: true})
 	}
 	return err
 }
@@ -115,24 +115,24 @@ func (s *Server) toGuest(ctx context.Context, conn *channel.Conn, box *sandbox, 
 	}
 	first := append([]byte(nil), payload...) // watch reads into the same buffer
 	if req.Verb == VerbStream {
-		return box.carry(ctx, conn, first)
+		return box.carryStream(ctx, conn, first)
 	}
-	ctx = watch(ctx, conn)
+	ctx = untilClosed(ctx, conn)
 	if req.Verb == VerbExec {
-		return done(conn, box.exec(ctx, first, req.Options))
+		return answerDone(conn, box.startExec(ctx, first, req.Options))
 	}
-	reply, err := box.call(ctx, first)
+	reply, err := box.callGuest(ctx, first)
 	if err != nil {
 		return err
 	}
-	answer(conn, Response{OK: true, More: true})
+	sendResponse(conn, Response{OK: true, More: true})
 	_ = conn.WriteFrame(channel.FrameReply, reply)
 	return nil
 }
 
-// watch returns a context that ends when the client has closed its connection,
+// untilClosed returns a context that ends when the client has closed its connection,
 // which is also how its goroutine ends.
-func watch(ctx context.Context, conn *channel.Conn) context.Context {
+func untilClosed(ctx context.Context, conn *channel.Conn) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	_ = conn.Raw().SetReadDeadline(time.Time{})
 	errand.Go(func() {
@@ -142,29 +142,29 @@ func watch(ctx context.Context, conn *channel.Conn) context.Context {
 	return ctx
 }
 
-// describe sends a sandbox and its commands, a Response for each so that none
+// describeSandbox sends a sandbox and its commands, a Response for each so that none
 // is too long.
-func describe(conn *channel.Conn, box *sandbox, more bool) {
-	view, commands := box.view()
-	answer(conn, Response{OK: true, Sandbox: &view, More: more || len(commands) > 0})
+func describeSandbox(conn *channel.Conn, box *sandbox, more bool) {
+	view, commands := box.viewSandbox()
+	sendResponse(conn, Response{OK: true, Sandbox: &view, More: more || len(commands) > 0})
 	for i := range commands {
-		answer(conn, Response{OK: true, Command: &commands[i], More: more || i < len(commands)-1})
+		sendResponse(conn, Response{OK: true, Command: &commands[i], More: more || i < len(commands)-1})
 	}
 }
 
-// forget drops a sandbox that is over, and the output of its commands.
-func (s *Server) forget(box *sandbox) error {
+// forgetSandbox drops a sandbox that is over, and the output of its commands.
+func (s *Server) forgetSandbox(box *sandbox) error {
 	if heir := box.successor(); heir != nil {
-		return s.forget(heir)
+		return s.forgetSandbox(heir)
 	}
 	box.mu.Lock()
-	alive := box.alive()
+	alive := box.isAlive()
 	box.mu.Unlock()
 	if alive {
 		return fault.New(fault.ErrConflict, "sandbox %s is alive; kill it first", box.id)
 	}
 	_ = box.session.Close()
-	s.remove(box)
+	s.removeSandbox(box)
 	box.forgetCommands()
 	return nil
 }
@@ -175,7 +175,7 @@ func (s *Server) shutdown(conn *channel.Conn) error {
 	living := 0
 	for _, box := range s.sandboxes {
 		box.mu.Lock()
-		if box.alive() {
+		if box.isAlive() {
 			living++
 		}
 		box.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Server) shutdown(conn *channel.Conn) error {
 	if living > 0 {
 		return fault.New(fault.ErrConflict, "the keeper has %d living sandboxes; destroy them first", living)
 	}
-	answer(conn, Response{OK: true})
+	sendResponse(conn, Response{OK: true})
 	s.stop()
 	return nil
 }

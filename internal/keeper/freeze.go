@@ -64,21 +64,21 @@ const (
 	thawing
 )
 
-// enter changes the phase and wakes who waits for that. Needs s.mu.
-func (s *sandbox) enter(p phase) {
+// enterPhase changes the phase and wakes who waits for that. Needs s.mu.
+func (s *sandbox) enterPhase(p phase) {
 	s.phase = p
-	s.wake()
+	s.wakeWaiters()
 }
 
-// wake wakes who waits for a change. Needs s.mu.
-func (s *sandbox) wake() {
+// wakeWaiters wakes who waits for a change. Needs s.mu.
+func (s *sandbox) wakeWaiters() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// move makes sure that there is one freeze or thaw at a time. The function that
+// beginMove makes sure that there is one freeze or thaw at a time. The function that
 // it returns ends it, in a phase.
-func (s *sandbox) move(ctx context.Context) (end func(phase), err error) {
+func (s *sandbox) beginMove(ctx context.Context) (end func(phase), err error) {
 	select {
 	case s.moving <- struct{}{}:
 	case <-ctx.Done():
@@ -89,8 +89,8 @@ func (s *sandbox) move(ctx context.Context) (end func(phase), err error) {
 		if s.killed {
 			p = running // what was to be kept is gone
 		}
-		s.enter(p)
-		over := !s.alive()
+		s.enterPhase(p)
+		over := !s.isAlive()
 		s.mu.Unlock()
 		<-s.moving
 		if over {
@@ -99,23 +99,23 @@ func (s *sandbox) move(ctx context.Context) (end func(phase), err error) {
 	}, nil
 }
 
-// now is the phase, and whether anything of the sandbox may still run.
-func (s *sandbox) now() (phase, bool) {
+// phaseNow is the phase, and whether anything of the sandbox may still run.
+func (s *sandbox) phaseNow() (phase, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.phase, s.alive()
+	return s.phase, s.isAlive()
 }
 
-// over tells whether the sandbox has ended, or does: it is being killed, nothing of
+// isOver tells whether the sandbox has ended, or does: it is being killed, nothing of
 // it runs, or its guest has closed the channel.
-func (s *sandbox) over() bool {
+func (s *sandbox) isOver() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-s.session.Done():
 		return true
 	default:
-		return s.killed || !s.alive()
+		return s.killed || !s.isAlive()
 	}
 }
 
@@ -123,14 +123,14 @@ func (s *sandbox) over() bool {
 func (s *sandbox) embodied() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.launched() && slices.ContainsFunc(s.tracked, (*child).alive)
+	return s.launched() && slices.ContainsFunc(s.tracked, (*child).isAlive)
 }
 
 func (s *sandbox) turnTo(p phase, inPlace bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inPlace = inPlace
-	s.enter(p)
+	s.enterPhase(p)
 }
 
 // freeze is not bound to its client: one that leaves finds the sandbox frozen,
@@ -139,11 +139,11 @@ func (s *Server) freeze(ctx context.Context, box *sandbox, f *Freeze) error {
 	if err := checkFreeze(f); err != nil {
 		return err
 	}
-	end, err := box.move(ctx)
+	end, err := box.beginMove(ctx)
 	if err != nil {
 		return err
 	}
-	was, alive := box.now()
+	was, alive := box.phaseNow()
 	if was == frozen || !alive {
 		end(was)
 		switch {
@@ -168,14 +168,14 @@ func (s *Server) freeze(ctx context.Context, box *sandbox, f *Freeze) error {
 	} else {
 		end(frozen)
 	}
-	if box.over() { // which is why it failed, if it did
+	if box.isOver() { // which is why it failed, if it did
 		return fault.New(fault.ErrConflict, "sandbox %s ended while it was being frozen", box.id)
 	}
 	if err != nil {
 		return err
 	}
 	if f.Fresh {
-		box.part()
+		box.partFromGuest()
 	}
 	s.log.Info("sandbox frozen", slog.String("sandbox", box.id), slog.Bool("goes on", f.Keep), slog.Duration("took", time.Since(began)))
 	return nil
@@ -218,7 +218,7 @@ func (s *Server) stopGuest(ctx context.Context, box *sandbox, f *Freeze) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s can't be frozen now", box.id)
 	}
 	if len(f.Steps) == 0 {
-		return box.signal(int(syscall.SIGSTOP))
+		return box.signalProcesses(int(syscall.SIGSTOP))
 	}
 	if err := s.runSteps(box, f); err != nil || f.Keep {
 		return err
@@ -229,19 +229,19 @@ func (s *Server) stopGuest(ctx context.Context, box *sandbox, f *Freeze) error {
 	return box.wire.Unplug()
 }
 
-// thaw lets a frozen sandbox go on: l starts the processes again with a new
+// thawSandbox lets a frozen sandbox go on: l starts the processes again with a new
 // wire as their stdin and stdout; without an argv they were stopped in place.
 // On an error it is frozen as before. Thawing what runs does nothing. Like a
 // launch it is not bound to its client.
-func (s *Server) thaw(ctx context.Context, box *sandbox, l *Launch) error {
+func (s *Server) thawSandbox(ctx context.Context, box *sandbox, l *Launch) error {
 	if l == nil || l.ID != box.id {
 		return fault.Invalid("a thaw needs its description, for the same sandbox")
 	}
-	end, err := box.move(ctx)
+	end, err := box.beginMove(ctx)
 	if err != nil {
 		return err
 	}
-	was, alive := box.now()
+	was, alive := box.phaseNow()
 	switch {
 	case !alive:
 		end(was)
@@ -252,7 +252,7 @@ func (s *Server) thaw(ctx context.Context, box *sandbox, l *Launch) error {
 	}
 	box.turnTo(thawing, len(l.Argv) == 0)
 	began := time.Now()
-	if err := s.goOn(box, l); err != nil {
+	if err := s.letGoOn(box, l); err != nil {
 		end(frozen)
 		if box.finished() {
 			return fault.New(fault.ErrConflict, "sandbox %s ended while it was being thawed", box.id)
@@ -264,7 +264,7 @@ func (s *Server) thaw(ctx context.Context, box *sandbox, l *Launch) error {
 	return nil
 }
 
-func (s *Server) goOn(box *sandbox, l *Launch) error {
+func (s *Server) letGoOn(box *sandbox, l *Launch) error {
 	switch parted := box.isParted(); {
 	case parted && !l.Fresh:
 		return fault.New(fault.ErrConflict, "of sandbox %s only files were kept, so that it is started anew", box.id)
@@ -272,7 +272,7 @@ func (s *Server) goOn(box *sandbox, l *Launch) error {
 		return s.thawFresh(box, l)
 	}
 	if len(l.Argv) == 0 {
-		if err := box.signal(int(syscall.SIGCONT)); err != nil {
+		if err := box.signalProcesses(int(syscall.SIGCONT)); err != nil {
 			return err
 		}
 		box.wire.Resume()
@@ -305,7 +305,7 @@ func (s *Server) starterOf(l *Launch) (argv []string, host net.Conn, guest *os.F
 	if err := checkLaunch(l); err != nil {
 		return nil, nil, nil, err
 	}
-	if argv, err = s.argv(l); err != nil {
+	if argv, err = s.joinArgv(l); err != nil {
 		return nil, nil, nil, err
 	}
 	host, guest, err = channel.SocketPair()
@@ -321,7 +321,7 @@ func (s *Server) restart(box *sandbox, l *Launch, argv []string, guest *os.File)
 	defer log.Close()
 	before, _ := log.Seek(0, 2)
 	if err := s.bringUp(box, l, argv, guest, log); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be thawed%s", l.ID, tail(l.Log, before))
+		return fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be thawed%s", l.ID, readLogTail(l.Log, before))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 // For the keeper that is another sandbox under the same id, its heir: who has hold of
 // the one before is passed on to it.
 
-// part ends what was open with the guest of a sandbox that has been frozen with Fresh.
-func (s *sandbox) part() {
+// partFromGuest ends what was open with the guest of a sandbox that has been frozen with Fresh.
+func (s *sandbox) partFromGuest() {
 	s.mu.Lock()
 	s.parted = true
 	s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Server) thawFresh(box *sandbox, l *Launch) error {
 		_ = host.Close()
 		return err
 	}
-	errand.In(&s.streams, func() { s.uplink.serve(heir) })
+	errand.In(&s.streams, func() { s.uplink.serveStreams(heir) })
 	return nil
 }
 
@@ -77,18 +77,18 @@ func (s *sandbox) expect(heir *sandbox) {
 	doomed := s.killed && heir != nil
 	s.mu.Unlock()
 	if doomed {
-		heir.doom()
+		heir.doomStarts()
 	}
 }
 
-// doom ends what is being started, or is about to be.
-func (s *sandbox) doom() {
+// doomStarts ends what is being started, or is about to be.
+func (s *sandbox) doomStarts() {
 	s.mu.Lock()
 	s.killed = true
 	starter := s.starter
 	s.mu.Unlock()
 	if starter != nil {
-		_ = s.reaper.signal(starter, syscall.SIGKILL, true) // one that has ended needs none
+		_ = s.reaper.signalChild(starter, syscall.SIGKILL, true) // one that has ended needs none
 	}
 }
 
@@ -102,9 +102,9 @@ func (s *sandbox) isParted() bool {
 // finished is over, but for a sandbox whose channel ended with its freeze.
 func (s *sandbox) finished() bool {
 	s.mu.Lock()
-	frozen := s.parted && !s.killed && s.alive()
+	frozen := s.parted && !s.killed && s.isAlive()
 	s.mu.Unlock()
-	return !frozen && s.over()
+	return !frozen && s.isOver()
 }
 
 // succeed puts the heir in the place of a sandbox, unless that was killed meanwhile.

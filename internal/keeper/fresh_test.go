@@ -181,7 +181,7 @@ func TestAStreamThatEndsBeforeTheChannel(t *testing.T) {
 			if err := c.end(ours, other); err != nil {
 				t.Fatal(err)
 			}
-			exit := (&command{}).read(stream, make(chan struct{}), func() string { return "it was paused" })
+			exit := (&keptCommand{}).readGuest(stream, make(chan struct{}), func() string { return "it was paused" })
 			if !strings.Contains(exit.Error, c.want) {
 				t.Errorf("told %q, not %q", exit.Error, c.want)
 			}

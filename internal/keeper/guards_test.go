@@ -13,10 +13,10 @@ func TestTrackTakesSomeProcesses(t *testing.T) {
 	t.Parallel()
 	box := &sandbox{id: "box", reaper: newReaper()}
 	for _, n := range []int{0, 65} {
-		if err := box.track(make([]process.ID, n), nil); !errors.Is(err, fault.ErrInvalid) {
+		if err := box.trackProcesses(make([]process.ID, n), nil); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%d processes: %v", n, err)
 		}
-		if err := box.track(nil, make([]int, n)); !errors.Is(err, fault.ErrInvalid) {
+		if err := box.trackProcesses(nil, make([]int, n)); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%d numbers: %v", n, err)
 		}
 	}
@@ -26,11 +26,11 @@ func TestTrackTakesSomeProcesses(t *testing.T) {
 func TestNoCommandOfAForgottenSandbox(t *testing.T) {
 	t.Parallel()
 	box := &sandbox{id: "box"}
-	if err := box.reserve(&command{id: "first"}); err != nil {
+	if err := box.reserve(&keptCommand{id: "first"}); err != nil {
 		t.Error(err)
 	}
 	box.forgotten = true
-	if err := box.reserve(&command{id: "second"}); !errors.Is(err, fault.ErrNotFound) || len(box.commands) != 1 {
+	if err := box.reserve(&keptCommand{id: "second"}); !errors.Is(err, fault.ErrNotFound) || len(box.commands) != 1 {
 		t.Errorf("%v; %d commands", err, len(box.commands))
 	}
 }

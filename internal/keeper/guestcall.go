@@ -18,11 +18,11 @@ type opened struct {
 	err     error
 }
 
-// open opens a stream with a FrameOpen, and reads the reply. A frozen guest
+// openStream opens a stream with a FrameOpen, and reads the reply. A frozen guest
 // can hold a write for ever, so all of it happens in a goroutine which has its
 // own slot, of calls or of what takeSlot tells apart from them. A caller that no longer
 // wants to wait closes the stream by reading the channel's value later, or not at all.
-func (s *sandbox) open(ctx context.Context, first []byte) (<-chan opened, error) {
+func (s *sandbox) openStream(ctx context.Context, first []byte) (<-chan opened, error) {
 	release, err := s.takeSlot(first)
 	if err != nil {
 		return nil, err
@@ -100,22 +100,22 @@ func converse(ctx context.Context, stream *channel.Conn, first []byte) ([]byte, 
 // unreachable says why the guest does not answer. Of one that never did, its log is
 // all that knows.
 func (s *sandbox) unreachable(err error) error {
-	if !s.over() {
+	if !s.isOver() {
 		return fault.Wrap(fault.ErrUnavailable, err, "the agent of sandbox %s did not answer", s.id)
 	}
 	reason := ""
 	if !s.met.Load() {
-		reason = tail(s.began.path, s.began.size)
+		reason = readLogTail(s.began.path, s.began.size)
 	}
-	if v, _ := s.view(); v.Exit != nil {
+	if v, _ := s.viewSandbox(); v.Exit != nil {
 		return fault.New(fault.ErrUnavailable, "sandbox %s has ended: its first process with %d%s", s.id, v.Exit.Code, reason)
 	}
 	return fault.New(fault.ErrUnavailable, "sandbox %s has ended%s", s.id, reason)
 }
 
-// call is one question to the guest and its reply, verbatim.
-func (s *sandbox) call(ctx context.Context, first []byte) ([]byte, error) {
-	result, err := s.open(ctx, first)
+// callGuest is one question to the guest and its reply, verbatim.
+func (s *sandbox) callGuest(ctx context.Context, first []byte) ([]byte, error) {
+	result, err := s.openStream(ctx, first)
 	if err != nil {
 		return nil, err
 	}
@@ -144,9 +144,9 @@ func hangUp(o opened) {
 	})
 }
 
-// exec starts a command; it goes on though the caller has stopped waiting, so
+// startExec starts a command; it goes on though the caller has stopped waiting, so
 // that whoever comes next finds it.
-func (s *sandbox) exec(ctx context.Context, first []byte, o ExecOptions) error {
+func (s *sandbox) startExec(ctx context.Context, first []byte, o ExecOptions) error {
 	var call channel.Call
 	if err := channel.DecodeStrictJSON(channel.FrameOpen, first, &call); err != nil {
 		return err
@@ -157,23 +157,23 @@ func (s *sandbox) exec(ctx context.Context, first []byte, o ExecOptions) error {
 	if !validID(call.Exec.ID) {
 		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", excerpt.Of(call.Exec.ID, 64))
 	}
-	o.RingBytes = s.share(o.RingBytes)
-	return s.begin(ctx, newCommand(call.Exec, o, s.output), first)
+	o.RingBytes = s.shareOfOutput(o.RingBytes)
+	return s.beginCommand(ctx, newCommand(call.Exec, o, s.output), first)
 }
 
-// begin asks the guest for a stream of a command, by its first frame, and sets
+// beginCommand asks the guest for a stream of a command, by its first frame, and sets
 // its relay going.
-func (s *sandbox) begin(ctx context.Context, c *command, first []byte) error {
+func (s *sandbox) beginCommand(ctx context.Context, c *keptCommand, first []byte) error {
 	if err := s.reserve(c); err != nil {
 		return err
 	}
-	result, err := s.open(context.WithoutCancel(ctx), first)
+	result, err := s.openStream(context.WithoutCancel(ctx), first)
 	if err != nil {
 		s.dropCommand(c)
 		return err
 	}
 	replied := make(chan error, 1)
-	errand.Go(func() { replied <- errand.Try(func() error { return s.follow(c, <-result) }) })
+	errand.Go(func() { replied <- errand.Try(func() error { return s.followReply(c, <-result) }) })
 	select {
 	case err := <-replied:
 		return err
@@ -182,8 +182,8 @@ func (s *sandbox) begin(ctx context.Context, c *command, first []byte) error {
 	}
 }
 
-// follow looks at the reply to an exec and sets its relay going.
-func (s *sandbox) follow(c *command, o opened) error {
+// followReply looks at the reply to an exec and sets its relay going.
+func (s *sandbox) followReply(c *keptCommand, o opened) error {
 	if o.err != nil {
 		s.dropCommand(c)
 		return o.err
@@ -209,8 +209,8 @@ func (s *sandbox) follow(c *command, o opened) error {
 	o.stream.OnGiveUp(c.out.loosen) // whoever reads it slowly misses some
 	errand.Go(func() {
 		defer o.release()
-		c.relay(o.stream, s.session.Done(), s.goneBecause)
-		s.prune()
+		c.relayOutput(o.stream, s.session.Done(), s.goneBecause)
+		s.pruneCommands()
 	})
 	return nil
 }
@@ -224,5 +224,5 @@ func refusal(reply channel.Reply) error {
 	case channel.CodeExists:
 		category = fault.ErrConflict
 	}
-	return fault.New(category, "the sandbox refused the command: %s", tidy(reply.Error))
+	return fault.New(category, "the sandbox refused the command: %s", tidyLine(reply.Error))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
-// hello is what this keeper tells.
-func (s *Server) hello() *Hello {
+// makeHello is what this keeper tells.
+func (s *Server) makeHello() *Hello {
 	self, err := process.Self()
 	if err != nil { // then nobody takes its numbers for his
 		self = process.ID{}
@@ -22,7 +22,7 @@ func (s *Server) hello() *Hello {
 // Hello asks the keeper what it is. One that tells nothing, of a release before
 // there was anything to tell, is the zero Hello.
 func (c *Client) Hello(ctx context.Context) (Hello, error) {
-	r, err := c.ask(ctx, Request{Verb: VerbPing})
+	r, err := c.callForOne(ctx, Request{Verb: VerbPing})
 	if err != nil || r.Hello == nil {
 		return Hello{}, err
 	}
@@ -35,8 +35,8 @@ type meeting struct {
 	hello Hello
 }
 
-// meet is what the keeper at the other end of a link has told. It is asked once.
-func (c *Client) meet(ctx context.Context, l *link) (meeting, error) {
+// meetKeeper is what the keeper at the other end of a link has told. It is asked once.
+func (c *Client) meetKeeper(ctx context.Context, l *link) (meeting, error) {
 	peer := listens(l.Raw())
 	c.mu.Lock()
 	met := c.met
@@ -68,18 +68,18 @@ func listens(conn net.Conn) process.ID {
 	return id
 }
 
-// may refuses a request that the keeper would refuse, and says why.
-func (m meeting) may(req *Request) error {
-	for _, f := range req.needs() {
-		if !m.hello.has(f) {
+// checkRequest refuses a request that the keeper would refuse, and says why.
+func (m meeting) checkRequest(req *Request) error {
+	for _, f := range req.neededFeatures() {
+		if !m.hello.hasFeature(f) {
 			return fault.New(fault.ErrUnavailable, "the keeper that runs is of an older release (protocol %d, this one speaks %d) and can't do this (%s): when its sandboxes have ended, restart the daemon, which then starts a keeper of its own", m.hello.Protocol, Protocol, f)
 		}
 	}
 	return nil
 }
 
-// sees tells whether keeper and client count processes and time alike.
-func (m meeting) sees() bool { return m.peer.Pid != 0 && m.peer == m.hello.Self }
+// countsAlike tells whether keeper and client count processes and time alike.
+func (m meeting) countsAlike() bool { return m.peer.Pid != 0 && m.peer == m.hello.Self }
 
 // peerOf is who is at the other end of a Unix socket: of a client's connection the
 // process that listens, of the keeper's the one that connected.

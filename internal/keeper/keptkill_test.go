@@ -45,7 +45,7 @@ func TestAKillBeforeTheStartIsAnswered(t *testing.T) {
 			box, guest := withGuest(t)
 			begun := make(chan error, 1)
 			c := newCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
-			go func() { begun <- box.begin(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
+			go func() { begun <- box.beginCommand(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
 			exec, err := guest.Accept()
 			if err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestAKillBeforeTheStartIsAnsweredIsDoneOnce(t *testing.T) {
 	box, guest := withGuest(t)
 	begun, killed := make(chan error, 1), make(chan error, 1)
 	c := newCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
-	go func() { begun <- box.begin(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
+	go func() { begun <- box.beginCommand(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
 	exec, err := guest.Accept()
 	if err != nil {
 		t.Fatal(err)

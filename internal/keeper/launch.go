@@ -68,7 +68,7 @@ func (s *Server) checked(l *Launch) (argv []string, meta json.RawMessage, err er
 	if err := checkLaunch(l); err != nil {
 		return nil, nil, err
 	}
-	if argv, err = s.argv(l); err != nil {
+	if argv, err = s.joinArgv(l); err != nil {
 		return nil, nil, err
 	}
 	meta, err = checkMeta(l.Meta)
@@ -98,31 +98,31 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 		_ = host.Close()
 		return nil, err
 	}
-	if err := s.add(box); err != nil {
+	if err := s.addSandbox(box); err != nil {
 		_ = box.session.Close()
 		_ = host.Close()
 		return nil, err
 	}
-	errand.In(&s.streams, func() { s.uplink.serve(box) })
+	errand.In(&s.streams, func() { s.uplink.serveStreams(box) })
 	err = s.bringUp(box, l, argv, guest, log)
 	if err == nil && l.Reset {
 		_ = guest.Close() // so that a guest that has ended is noticed
-		err = s.renew(box, host)
+		err = s.renewChannel(box, host)
 	}
 	if err != nil {
-		s.remove(box)
+		s.removeSandbox(box)
 		_ = box.session.Close()
 		_ = host.Close()
 		close(box.settled)
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be launched%s", l.ID, tail(box.began.path, box.began.size))
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s could not be launched%s", l.ID, readLogTail(box.began.path, box.began.size))
 	}
 	close(box.settled)
 	s.log.Info("sandbox launched", slog.String("sandbox", l.ID))
 	return box, nil
 }
 
-// argv puts the program that joins the cgroups in front.
-func (s *Server) argv(l *Launch) ([]string, error) {
+// joinArgv puts the program that joins the cgroups in front.
+func (s *Server) joinArgv(l *Launch) ([]string, error) {
 	if len(l.CgroupProcs) == 0 {
 		return l.Argv, nil
 	}
@@ -179,10 +179,10 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 	return box, nil
 }
 
-// renew has the guest of a copy start its end of the channel anew, on the wire
+// renewChannel has the guest of a copy start its end of the channel anew, on the wire
 // that it already has. An attached process that does not is killed, and gone when
 // that is told; what a starter left behind is its caller's to find.
-func (s *Server) renew(box *sandbox, host net.Conn) error {
+func (s *Server) renewChannel(box *sandbox, host net.Conn) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	errand.Go(func() { // a kill ends the waiting, too
@@ -200,7 +200,7 @@ func (s *Server) renew(box *sandbox, host net.Conn) error {
 	tracked := slices.Clone(box.tracked)
 	box.mu.Unlock()
 	for _, p := range tracked {
-		err = errors.Join(err, s.reaper.signal(p, syscall.SIGKILL, true))
+		err = errors.Join(err, s.reaper.signalChild(p, syscall.SIGKILL, true))
 	}
 	ending, over := context.WithTimeout(context.Background(), killPatience)
 	defer over()
@@ -215,7 +215,7 @@ const killPatience = 10 * time.Second
 // descriptor, and a session of its own.
 func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.File) error {
 	wire := guest.Fd()
-	p, err := s.reaper.start(box.id, argv, &syscall.ProcAttr{
+	p, err := s.reaper.startChild(box.id, argv, &syscall.ProcAttr{
 		Dir: l.Dir, Env: l.Env, Files: []uintptr{wire, wire, log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.
 	killed := box.killed
 	box.mu.Unlock()
 	if killed { // while it was being started
-		_ = s.reaper.signal(p, syscall.SIGKILL, true)
+		_ = s.reaper.signalChild(p, syscall.SIGKILL, true)
 	}
 	if l.Attached {
 		errand.Go(func() { box.closeAfter([]*child{p}) })
@@ -244,8 +244,8 @@ func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.
 	return nil
 }
 
-// tail is the end of what was written to a log since, as one clause.
-func tail(path string, since int64) string {
+// readLogTail is the end of what was written to a log since, as one clause.
+func readLogTail(path string, since int64) string {
 	if path == "" {
 		return ""
 	}

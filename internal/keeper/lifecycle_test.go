@@ -296,7 +296,7 @@ func TestASecondKeeperIsRefused(t *testing.T) {
 func (s *Server) lockOnly(ctx context.Context) error {
 	l, err := listen(ctx, s.cfg.Socket)
 	if err == nil {
-		l.close()
+		l.closeListener()
 	}
 	return err
 }

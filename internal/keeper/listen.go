@@ -28,7 +28,7 @@ func listen(ctx context.Context, path string) (*listener, error) {
 	case err != nil:
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot listen at %s", path)
 	}
-	l, err := bind(ctx, path)
+	l, err := bindSocket(ctx, path)
 	if err != nil {
 		_ = lock.Release()
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper cannot listen at %s", path)
@@ -36,7 +36,7 @@ func listen(ctx context.Context, path string) (*listener, error) {
 	return &listener{UnixListener: l, path: path, lock: lock}, nil
 }
 
-func bind(ctx context.Context, path string) (*net.UnixListener, error) {
+func bindSocket(ctx context.Context, path string) (*net.UnixListener, error) {
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -57,8 +57,8 @@ func bind(ctx context.Context, path string) (*net.UnixListener, error) {
 	return u, nil
 }
 
-// close removes the socket, then lets the next keeper in.
-func (l *listener) close() {
+// closeListener removes the socket, then lets the next keeper in.
+func (l *listener) closeListener() {
 	_ = l.Close()
 	_ = os.Remove(l.path)
 	_ = l.lock.Release()

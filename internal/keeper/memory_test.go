@@ -115,7 +115,7 @@ func newCrowd(t *testing.T, takes bool) *crowd {
 	}
 	box := &sandbox{id: "box", session: session, wire: wire, log: slog.New(slog.DiscardHandler), refusals: newRefusals()}
 	c.group.Go(func() {
-		uplink{path: path, streams: 256, deadline: time.Minute, gatewayWait: time.Minute}.serve(box)
+		uplink{path: path, streams: 256, deadline: time.Minute, gatewayWait: time.Minute}.serveStreams(box)
 	})
 	t.Cleanup(func() {
 		_, _, _ = c.guest.Close(), session.Close(), gateway.Close()

@@ -122,7 +122,7 @@ func TestReaperSignalsOneProcess(t *testing.T) {
 	for _, pid := range []int{-1, 0, 1, -bystander.Process.Pid} {
 		for _, group := range []bool{false, true} {
 			p := &child{id: process.ID{Pid: pid}, done: make(chan struct{})}
-			if err := r.signal(p, syscall.SIGKILL, group); !errors.Is(err, fault.ErrInvalid) {
+			if err := r.signalChild(p, syscall.SIGKILL, group); !errors.Is(err, fault.ErrInvalid) {
 				t.Errorf("a signal to %d, as a group %t: %v", pid, group, err)
 			}
 		}
@@ -143,18 +143,18 @@ func TestAReapedNumberIsOfItsTime(t *testing.T) {
 	const nobodys = 1 << 30 // beyond the largest number there can be
 	r.dispatch(nobodys, 7<<8)
 	born := birth{reaped: r.reaped}
-	if _, err := r.adopt("late", born, process.ID{Pid: nobodys}, true); !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "not a child") {
+	if _, err := r.adoptChild("late", born, process.ID{Pid: nobodys}, true); !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "not a child") {
 		t.Errorf("of before: %v", err)
 	}
 	r.dispatch(nobodys, 9<<8)
-	if p, err := r.adopt("late", born, process.ID{Pid: nobodys}, true); err != nil || p.alive() || p.exit.Code != 9 {
+	if p, err := r.adoptChild("late", born, process.ID{Pid: nobodys}, true); err != nil || p.isAlive() || p.exit.Code != 9 {
 		t.Errorf("of its own time: %+v, %v", p, err)
 	}
 	own, err := process.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.adopt("late", born, own, true); !errors.Is(err, fault.ErrConflict) {
+	if _, err := r.adoptChild("late", born, own, true); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("this process, which is nobody's child here: %v", err)
 	}
 	for range 2 * maxEnded {
@@ -180,7 +180,7 @@ func identified(pids []int) []process.ID {
 
 // trackNumbers is a track of a client that has numbers only.
 func (s *stage) trackNumbers(id string, pids ...int) error {
-	_, err := s.ask(s.t.Context(), Request{Verb: VerbTrack, ID: id, Pids: pids})
+	_, err := s.callForOne(s.t.Context(), Request{Verb: VerbTrack, ID: id, Pids: pids})
 	return err
 }
 
@@ -202,24 +202,24 @@ func TestANumberThatIsAnothersByNow(t *testing.T) {
 	}
 	was := process.ID{Pid: now.Pid, Start: now.Start - 1}
 	r := newReaper()
-	if _, err := r.adopt("first", birth{}, was, false); !errors.Is(err, fault.ErrConflict) {
+	if _, err := r.adoptChild("first", birth{}, was, false); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("one that has not been reaped: %v", err)
 	}
 	r.dispatch(was.Pid, 9)
 	for _, id := range []process.ID{was, {Pid: was.Pid}} {
-		p, err := r.adopt("first", birth{}, id, false)
-		if err != nil || p.alive() || p.exit.Signal != 9 {
+		p, err := r.adoptChild("first", birth{}, id, false)
+		if err != nil || p.isAlive() || p.exit.Signal != 9 {
 			t.Fatalf("%v: %+v, %v", id, p, err)
 		}
-		if err := r.signal(p, syscall.SIGKILL, false); err != nil {
+		if err := r.signalChild(p, syscall.SIGKILL, false); err != nil {
 			t.Error(err)
 		}
 	}
-	p, err := r.adopt("second", birth{}, now, false)
-	if err != nil || !p.alive() {
+	p, err := r.adoptChild("second", birth{}, now, false)
+	if err != nil || !p.isAlive() {
 		t.Errorf("the other: %+v, %v", p, err)
 	}
-	if _, err := r.adopt("third", birth{reaped: r.reaped}, now, false); !errors.Is(err, fault.ErrConflict) {
+	if _, err := r.adoptChild("third", birth{reaped: r.reaped}, now, false); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("the other, for a third sandbox: %v", err)
 	}
 	if stat, err := process.Read(now.Pid); err != nil || stat.Dead {

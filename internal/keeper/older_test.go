@@ -135,13 +135,13 @@ func TestWhatIsNewHasAFeature(t *testing.T) {
 	}
 	for _, f := range Features() {
 		sample, ok := samples[f]
-		if needed := sample.needs(); !ok || !slices.Equal(needed, []Feature{f}) {
+		if needed := sample.neededFeatures(); !ok || !slices.Equal(needed, []Feature{f}) {
 			t.Errorf("a request with the feature %s needs %v", f, needed)
 		}
-		if err := (meeting{}).may(&sample); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), string(f)) || !strings.Contains(err.Error(), "protocol 0") {
+		if err := (meeting{}).checkRequest(&sample); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), string(f)) || !strings.Contains(err.Error(), "protocol 0") {
 			t.Errorf("without the feature %s: %v", f, err)
 		}
-		if err := (meeting{hello: Hello{Features: Features()}}).may(&sample); err != nil {
+		if err := (meeting{hello: Hello{Features: Features()}}).checkRequest(&sample); err != nil {
 			t.Error(err)
 		}
 	}
@@ -184,7 +184,7 @@ func (s *stage) serveAged(raw net.Conn, knows, tells []string) {
 	}
 	var asked any
 	if json.Unmarshal(first, &asked) != nil || !reflect.DeepEqual(asked, only(asked, "", knows)) {
-		answer(near, Response{Category: "invalid", Error: "unknown field"})
+		sendResponse(near, Response{Category: "invalid", Error: "unknown field"})
 		return
 	}
 	far, err := (&net.Dialer{}).DialContext(context.WithoutCancel(s.t.Context()), "unix", filepath.Join(s.dir, "k.sock"))
@@ -280,15 +280,15 @@ func TestALifeUnderAnOlderKeeper(t *testing.T) {
 
 // askRaw sends a request as it is written.
 func (c *Client) askRaw(ctx context.Context, text string) (Response, error) {
-	l, err := c.connect(ctx)
+	l, err := c.connectKeeper(ctx)
 	if err != nil {
 		return Response{}, err
 	}
-	defer l.close()
+	defer l.closeLink()
 	if err := l.WriteFrame(channel.FrameOpen, []byte(text)); err != nil {
 		return Response{}, err
 	}
-	return l.receive()
+	return l.receiveResponse()
 }
 
 // TestHello: a keeper tells what it is, and one that follows it is asked anew.
@@ -305,14 +305,14 @@ func TestHello(t *testing.T) {
 		t.Errorf("a verb of the future: %v", err)
 	}
 	_ = s.Track(t.Context(), "none", []process.ID{{Pid: 2, Start: 3}}) // has it ask
-	if s.met.hello.Release != "one" || !s.met.sees() {
+	if s.met.hello.Release != "one" || !s.met.countsAlike() {
 		t.Errorf("met: %+v", s.met)
 	}
 	s.must(s.Shutdown(t.Context()))
 	_ = s.keeper.Wait()
 	s.start(Config{Socket: s.socket, Uplink: s.uplink, Release: "two"})
 	_ = s.Track(t.Context(), "none", []process.ID{{Pid: 2, Start: 3}})
-	if s.met.hello.Release != "two" || !s.met.sees() {
+	if s.met.hello.Release != "two" || !s.met.countsAlike() {
 		t.Errorf("met: %+v", s.met)
 	}
 }

@@ -25,7 +25,7 @@ func TestOutputCountsAllThatItTakes(t *testing.T) {
 		c := s.write(t, 1<<19, 1<<16)
 		c.write(1<<16, 1)
 		if ended {
-			c.out.close()
+			c.out.closeRing()
 			close(c.done)
 		}
 		if takes := c.out.memory(); takes > s.output.total || takes < 1<<20 {
@@ -56,10 +56,10 @@ func TestEndedOutputInTinyPieces(t *testing.T) {
 	for range 40 {
 		c := newCommand(&channel.Exec{ID: "c", Argv: []string{"x"}}, ExecOptions{RingBytes: 1 << 20}, s.output)
 		c.write(1<<16, 1)
-		c.out.close()
+		c.out.closeRing()
 		close(c.done)
 		s.commands = append(s.commands, c)
-		s.prune()
+		s.pruneCommands()
 	}
 	takes := int64(0)
 	for _, c := range s.commands {
@@ -76,7 +76,7 @@ func TestShortLinesOverHoursCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var memory outputMemory
 		s := boxes(&memory, 1)[0]
-		slowly := func() *command {
+		slowly := func() *keptCommand {
 			c := s.write(t, 0, 1)
 			for range 4000 {
 				c.out.append(channel.FrameStdout, []byte("."))
@@ -88,11 +88,11 @@ func TestShortLinesOverHoursCount(t *testing.T) {
 		if n := len(c.out.marks); n != 4000 || s.output.total < 4000*markCost {
 			t.Errorf("%d marks take %d bytes", n, s.output.total)
 		}
-		c.out.close()
+		c.out.closeRing()
 		if takes := c.out.memory(); takes > s.output.total {
 			t.Errorf("an output that has ended takes %d bytes, and %d are counted", takes, s.output.total)
 		}
-		if !s.output.take(sureOutput-s.output.total) || !memory.newShare(func(int64) {}).take(sureOutput+allOutput) {
+		if !s.output.takeBytes(sureOutput-s.output.total) || !memory.newShare(func(int64) {}).takeBytes(sureOutput+allOutput) {
 			t.Fatal("there is nothing to be had")
 		}
 		if n := len(slowly().out.marks); n != firstRing/passageCost {
@@ -114,7 +114,7 @@ func TestWhatSomebodyReadsIsBroughtDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		readers = append(readers, reader)
-		c.out.close()
+		c.out.closeRing()
 		close(c.done)
 	}
 	s.pruneTo(0)
@@ -125,13 +125,13 @@ func TestWhatSomebodyReadsIsBroughtDown(t *testing.T) {
 	if s.output.total > 4<<20 {
 		t.Errorf("%d bytes are kept for those who do not read on", s.output.total)
 	}
-	if got, err := readers[0].next(t.Context(), make([]byte, 1)); err != nil || got.gap < 3<<20 {
+	if got, err := readers[0].nextChunk(t.Context(), make([]byte, 1)); err != nil || got.gap < 3<<20 {
 		t.Errorf("the first reader is told of a gap of %d bytes, %v", got.gap, err)
 	}
 	for _, r := range readers {
 		r.detach()
 	}
-	if n := len(s.output.known()); n != 1 {
+	if n := len(s.output.listRings()); n != 1 {
 		t.Errorf("%d outputs are known when one command is", n)
 	}
 }
@@ -144,7 +144,7 @@ func TestAnHeirHasItsCommands(t *testing.T) {
 	box, heir := both[0], both[1]
 	for range 3 {
 		c := box.write(t, 1<<20, 64<<10)
-		c.out.close()
+		c.out.closeRing()
 		close(c.done)
 	}
 	heir.id = box.id

@@ -37,9 +37,9 @@ func (m *outputMemory) newShare(relieve func(most int64)) *outputShare {
 	return &outputShare{memory: m, relieve: relieve, rings: map[*ring]struct{}{}}
 }
 
-// take takes n bytes; false: they are not to be had. Those who have more than their part are brought
+// takeBytes takes n bytes; false: they are not to be had. Those who have more than their part are brought
 // down then, so that asking again later may help.
-func (s *outputShare) take(n int64) bool {
+func (s *outputShare) takeBytes(n int64) bool {
 	if s == nil {
 		return true
 	}
@@ -47,7 +47,7 @@ func (s *outputShare) take(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if after := s.total + n; after > sureOutput {
-		most, more := m.part(s), after-max(s.total, sureOutput)
+		most, more := m.partOf(s), after-max(s.total, sureOutput)
 		if after > most {
 			return false
 		}
@@ -56,22 +56,22 @@ func (s *outputShare) take(n int64) bool {
 			return false
 		}
 	}
-	m.add(s, n)
+	m.addBytes(s, n)
 	return true
 }
 
-// give gives n bytes back.
-func (s *outputShare) give(n int64) {
+// giveBytes gives n bytes back.
+func (s *outputShare) giveBytes(n int64) {
 	if s == nil || n == 0 {
 		return
 	}
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
-	s.memory.add(s, -n)
+	s.memory.addBytes(s, -n)
 }
 
-// know has relieveOutput find a ring that has taken memory; unknow ends that.
-func (s *outputShare) know(r *ring) {
+// addRing has relieveOutput find a ring that has taken memory; unknow ends that.
+func (s *outputShare) addRing(r *ring) {
 	if s == nil {
 		return
 	}
@@ -89,15 +89,15 @@ func (s *outputShare) unknow(r *ring) {
 	delete(s.rings, r)
 }
 
-// known are the rings that have taken memory.
-func (s *outputShare) known() []*ring {
+// listRings are the rings that have taken memory.
+func (s *outputShare) listRings() []*ring {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	return slices.Collect(maps.Keys(s.rings))
 }
 
-// part is how much a share may have while so many have more than is sure, itself among them. Needs mu.
-func (m *outputMemory) part(s *outputShare) int64 {
+// partOf is how much a share may have while so many have more than is sure, itself among them. Needs mu.
+func (m *outputMemory) partOf(s *outputShare) int64 {
 	sharers := int64(len(m.heavy))
 	if _, is := m.heavy[s]; !is {
 		sharers++
@@ -105,8 +105,8 @@ func (m *outputMemory) part(s *outputShare) int64 {
 	return sureOutput + allOutput/sharers
 }
 
-// add changes a share's total. Needs mu.
-func (m *outputMemory) add(s *outputShare, n int64) {
+// addBytes changes a share's total. Needs mu.
+func (m *outputMemory) addBytes(s *outputShare, n int64) {
 	m.beyond -= max(s.total-sureOutput, 0)
 	s.total += n
 	m.beyond += max(s.total-sureOutput, 0)
@@ -152,7 +152,7 @@ func (s *outputShare) passTo(heir *sandbox) {
 // is told of the gap.
 func (s *sandbox) relieveOutput(most int64) {
 	s.pruneTo(most / 2) // which is of bytes, and these take some more
-	rings := s.output.known()
+	rings := s.output.listRings()
 	for _, r := range rings {
 		r.shrink(most / int64(len(rings)))
 	}
@@ -165,9 +165,9 @@ const (
 	leastOutput = 64 << 10 // of a running one
 )
 
-// prune drops the oldest ended commands past the number and the output to keep;
+// pruneCommands drops the oldest ended commands past the number and the output to keep;
 // the last one stays.
-func (s *sandbox) prune() { s.pruneTo(keptOutput) }
+func (s *sandbox) pruneCommands() { s.pruneTo(keptOutput) }
 
 // pruneTo is prune with another bound of the output to keep. The commands of a sandbox whose place
 // another has taken are that one's.
@@ -191,7 +191,7 @@ func (s *sandbox) pruneOwn(most int64) (heir *sandbox) {
 			kept += c.out.weight()
 		}
 	}
-	s.commands = slices.DeleteFunc(s.commands, func(c *command) bool {
+	s.commands = slices.DeleteFunc(s.commands, func(c *keptCommand) bool {
 		if c.running() || ended <= 1 || ended <= s.keepEnded && kept <= most {
 			return false
 		}
@@ -203,10 +203,10 @@ func (s *sandbox) pruneOwn(most int64) (heir *sandbox) {
 	return nil
 }
 
-// share is how much of its output is kept of one more command: at most half of what
+// shareOfOutput is how much of its output is kept of one more command: at most half of what
 // those that run leave of keptOutput, so that all of them together never have more
 // than keptOutput and leastOutput for each.
-func (s *sandbox) share(asked int64) int64 {
+func (s *sandbox) shareOfOutput(asked int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := int64(keptOutput)

@@ -21,9 +21,9 @@ func boxes(memory *outputMemory, n int) []*sandbox {
 }
 
 // write has another command of a sandbox write on both outputs in turn, in pieces of so many bytes.
-func (s *sandbox) write(t *testing.T, bytes, piece int) *command {
+func (s *sandbox) write(t *testing.T, bytes, piece int) *keptCommand {
 	t.Helper()
-	c := newCommand(&channel.Exec{ID: fmt.Sprint(len(s.commands)), Argv: []string{"x"}}, ExecOptions{RingBytes: s.share(8 << 20)}, s.output)
+	c := newCommand(&channel.Exec{ID: fmt.Sprint(len(s.commands)), Argv: []string{"x"}}, ExecOptions{RingBytes: s.shareOfOutput(8 << 20)}, s.output)
 	if err := s.reserve(c); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func (s *sandbox) write(t *testing.T, bytes, piece int) *command {
 	return c
 }
 
-func (c *command) write(bytes, piece int) {
+func (c *keptCommand) write(bytes, piece int) {
 	for i := range bytes / piece {
 		c.out.append([]channel.FrameType{channel.FrameStdout, channel.FrameStderr}[i%2], make([]byte, piece))
 	}
@@ -65,13 +65,13 @@ func TestOutputOfAllSandboxes(t *testing.T) {
 		}
 	}
 	memory.settle()
-	if control := all[0].commands[0].out.holds(); control == 0 || memory.beyond < allOutput/2 {
+	if control := all[0].commands[0].out.memoryHeld(); control == 0 || memory.beyond < allOutput/2 {
 		t.Fatalf("the first keeps %d bytes, and all have %d beyond what is sure", control, memory.beyond)
 	}
 	late := boxes(&memory, 1)[0]
 	c := late.write(t, 64<<10, 64<<10)
 	part := int64(sureOutput + allOutput/61)
-	for c.out.holds() < part/4 { // a buffer doubles
+	for c.out.memoryHeld() < part/4 { // a buffer doubles
 		c.write(64<<10, 64<<10)
 		memory.settle()
 	}
@@ -79,7 +79,7 @@ func TestOutputOfAllSandboxes(t *testing.T) {
 	total := int64(0)
 	for _, s := range append(all, late) {
 		for _, c := range s.commands {
-			total += ringCost(c.out.holds(), c.out.choppy)
+			total += ringCost(c.out.memoryHeld(), c.out.choppy)
 		}
 	}
 	if most := int64(allOutput + 61*(sureOutput+64*3*firstRing)); total > most || memory.beyond > allOutput {
@@ -97,15 +97,15 @@ func TestChangesOfStreamCount(t *testing.T) {
 		t.Errorf("%d changes take %d bytes", len(c.out.segments), has)
 	}
 	crowded := boxes(&memory, 1)[0]
-	if !crowded.output.take(sureOutput) {
+	if !crowded.output.takeBytes(sureOutput) {
 		t.Fatal("there is nothing to be had")
 	}
-	if rest := memory.newShare(func(int64) {}); !rest.take(sureOutput + allOutput - memory.beyond) {
+	if rest := memory.newShare(func(int64) {}); !rest.takeBytes(sureOutput + allOutput - memory.beyond) {
 		t.Fatal("nobody else can have the rest")
 	}
 	c = crowded.write(t, 1<<15, 1)
-	if has := crowded.output.total; has > sureOutput || len(c.out.segments) > firstRing/plainCost || c.out.size() != 1<<15 {
-		t.Errorf("of %d bytes, %d changes take %d", c.out.size(), len(c.out.segments), has-sureOutput)
+	if has := crowded.output.total; has > sureOutput || len(c.out.segments) > firstRing/plainCost || c.out.endOffset() != 1<<15 {
+		t.Errorf("of %d bytes, %d changes take %d", c.out.endOffset(), len(c.out.segments), has-sureOutput)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestAnOutputIsGivenBack(t *testing.T) {
 	if has := s.output.total; has != ringCost(4<<20, false) {
 		t.Fatalf("a command that runs takes %d bytes", has)
 	}
-	c.out.close()
+	c.out.closeRing()
 	close(c.done)
 	if has := s.output.total; has != ringCost(3<<20, false) {
 		t.Errorf("one that has ended takes %d bytes", has)
@@ -134,7 +134,7 @@ func TestAnOutputIsGivenBack(t *testing.T) {
 	}
 	reader.detach()
 	running.write(1<<20, 64<<10)
-	running.out.close()
+	running.out.closeRing()
 	if has := s.output.total; has != 0 || len(memory.heavy) > 0 || memory.beyond != 0 {
 		t.Errorf("a forgotten sandbox takes %d bytes, %d beyond", has, memory.beyond)
 	}
@@ -160,12 +160,12 @@ func TestAReaderIsToldWhatItMisses(t *testing.T) {
 		c.out.append(channel.FrameStdout, fmt.Appendf(nil, "%9d\n", i))
 	}
 	s.relieveOutput(5 << 10) // of which 4 KiB are the buffer's
-	got, err := reader.next(context.Background(), make([]byte, 1<<20))
+	got, err := reader.nextChunk(context.Background(), make([]byte, 1<<20))
 	if err != nil || got.gap != 10<<10-4<<10 {
 		t.Fatalf("the gap is of %d bytes, %v", got.gap, err)
 	}
 	text := make([]byte, 1<<20)
-	got, err = reader.next(context.Background(), text)
+	got, err = reader.nextChunk(context.Background(), text)
 	if want := fmt.Sprintf("%9d\n", 1<<10-1); err != nil || got.n < 10 || string(text[got.n-10:got.n]) != want {
 		t.Errorf("the end of %d bytes is not %q, %v", got.n, want, err)
 	}

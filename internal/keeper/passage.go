@@ -63,7 +63,7 @@ func (r *ring) allowMark() bool {
 	if int64(len(r.marks)) < max(size, firstRing)/passageCost {
 		return true
 	}
-	cost := r.cost(size) + 2*markCost
+	cost := r.costOf(size) + 2*markCost
 	return cost <= r.taken || r.charge(cost)
 }
 
@@ -91,7 +91,7 @@ func (r *ring) passages(now time.Time) []Passage {
 		case now.Before(p.At):
 			return all
 		}
-		r.quote(&p, max(m.start, r.start), end)
+		r.quotePassage(&p, max(m.start, r.start), end)
 		if len(p.Stdout)+len(p.Stderr) > 0 {
 			all = append(all, p)
 		}
@@ -106,12 +106,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// quote copies what lies between two offsets into a passage. Needs mu.
-func (r *ring) quote(p *Passage, from, to int64) {
+// quotePassage copies what lies between two offsets into a passage. Needs mu.
+func (r *ring) quotePassage(p *Passage, from, to int64) {
 	c := &cursor{r: r, offset: from}
 	buf := make([]byte, max(to-from, 0))
 	for c.offset < to {
-		got := c.take(buf[:to-c.offset])
+		got := c.takeChunk(buf[:to-c.offset])
 		if got.kind == channel.FrameStderr {
 			p.Stderr = append(p.Stderr, buf[:got.n]...)
 		} else {
@@ -120,12 +120,12 @@ func (r *ring) quote(p *Passage, from, to int64) {
 	}
 }
 
-// tell answers with a command's output.
-func (c *command) tell(conn *channel.Conn) {
+// answerOutput answers with a command's output.
+func (c *keptCommand) answerOutput(conn *channel.Conn) {
 	all := c.out.passages(time.Now())
-	answer(conn, Response{OK: true, Output: &Output{User: c.user}, More: len(all) > 0})
+	sendResponse(conn, Response{OK: true, Output: &Output{User: c.user}, More: len(all) > 0})
 	for i := range all {
-		answer(conn, Response{OK: true, Passage: &all[i], More: i < len(all)-1})
+		sendResponse(conn, Response{OK: true, Passage: &all[i], More: i < len(all)-1})
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *command) tell(conn *channel.Conn) {
 func (c *Client) Output(ctx context.Context, id, command string) (Output, error) {
 	var out Output
 	err := c.converse(ctx, Request{Verb: VerbOutput, ID: id, Command: command}, nil, func(l *link) error {
-		return l.all(func(r Response) {
+		return l.readAll(func(r Response) {
 			if r.Output != nil {
 				out.User = r.Output.User
 			}

@@ -36,7 +36,7 @@ func TestPassages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, began := newRing(minRing, nil), time.Now()
-		r.hold() // for a reader that has not come
+		r.holdOutput() // for a reader that has not come
 		put := func(kind channel.FrameType, text string) { r.append(kind, []byte(text)) }
 		wantPassages(t, r, began)
 		put(channel.FrameStdout, "a")
@@ -51,7 +51,7 @@ func TestPassages(t *testing.T) {
 		put(channel.FrameStdout, "later")
 		wantPassages(t, r, began, first)
 		time.Sleep(passageTime / 4)
-		r.close()
+		r.closeRing()
 		time.Sleep(time.Hour)
 		wantPassages(t, r, began, first, `4.25s "later" ""`)
 		if !r.held {
@@ -72,7 +72,7 @@ func TestPassagesAreBounded(t *testing.T) {
 			sent = append(sent, bytes.Repeat([]byte{byte('a' + i)}, size/2)...)
 		}
 		r.append(channel.FrameStdout, sent)
-		r.close()
+		r.closeRing()
 		var got []byte
 		for _, p := range r.passages(time.Now()) {
 			if len(p.Stdout) > passageBytes {

@@ -48,17 +48,17 @@ type Hello struct {
 func (h Hello) Lacks() []Feature {
 	var lacking []Feature
 	for _, f := range Features() {
-		if !h.has(f) {
+		if !h.hasFeature(f) {
 			lacking = append(lacking, f)
 		}
 	}
 	return lacking
 }
 
-func (h Hello) has(f Feature) bool { return slices.Contains(h.Features, f) }
+func (h Hello) hasFeature(f Feature) bool { return slices.Contains(h.Features, f) }
 
-// needs are the features without which a keeper would refuse the request.
-func (r *Request) needs() []Feature {
+// neededFeatures are the features without which a keeper would refuse the request.
+func (r *Request) neededFeatures() []Feature {
 	var needed []Feature
 	if len(r.Processes) > 0 {
 		needed = append(needed, FeatureProcesses)

@@ -57,7 +57,7 @@ type birth struct {
 	reaped uint64 // reaper.reaped at that time
 }
 
-func (p *child) alive() bool {
+func (p *child) isAlive() bool {
 	select {
 	case <-p.done:
 		return false
@@ -66,18 +66,18 @@ func (p *child) alive() bool {
 	}
 }
 
-// same tells whether q is the process that p is. One that is over has been told
+// isSame tells whether q is the process that p is. One that is over has been told
 // of anew by each adopt.
-func (p *child) same(q *child) bool {
-	return q == p || q.id.Pid == p.id.Pid && !q.alive() && !p.alive()
+func (p *child) isSame(q *child) bool {
+	return q == p || q.id.Pid == p.id.Pid && !q.isAlive() && !p.isAlive()
 }
 
 func newReaper() *reaper {
 	return &reaper{known: map[int]*child{}}
 }
 
-// start forks and execs argv, whose first element is a path, for a sandbox.
-func (r *reaper) start(box string, argv []string, attr *syscall.ProcAttr) (*child, error) {
+// startChild forks and execs argv, whose first element is a path, for a sandbox.
+func (r *reaper) startChild(box string, argv []string, attr *syscall.ProcAttr) (*child, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pid, err := syscall.ForkExec(argv[0], argv, attr)
@@ -89,13 +89,13 @@ func (r *reaper) start(box string, argv []string, attr *syscall.ProcAttr) (*chil
 		_ = unix.Kill(pid, unix.SIGKILL)
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
-	return r.register(box, id), nil
+	return r.registerChild(box, id), nil
 }
 
-// adopt makes a process that a sandbox's starter left behind known. One that is
+// adoptChild makes a process that a sandbox's starter left behind known. One that is
 // over comes back done. With anyStart all that is known of it is its number;
 // otherwise a start of 0 is that of a process which is over, or dead.
-func (r *reaper) adopt(box string, born birth, id process.ID, anyStart bool) (*child, error) {
+func (r *reaper) adoptChild(box string, born birth, id process.ID, anyStart bool) (*child, error) {
 	if !process.Ordinary(id.Pid) {
 		return nil, fault.Invalid("%d is the number of no process that can be tracked", id.Pid)
 	}
@@ -107,16 +107,16 @@ func (r *reaper) adopt(box string, born birth, id process.ID, anyStart bool) (*c
 	p, known := r.known[id.Pid]
 	switch {
 	case mine && !known:
-		return r.register(box, now.ID), nil
+		return r.registerChild(box, now.ID), nil
 	case mine && p.box == box:
 		return p, nil
 	default: // nobody's number, or another's
-		return r.over(box, born, id)
+		return r.reapedChild(box, born, id)
 	}
 }
 
-// over is a process that has been reaped since the starter began. Needs mu.
-func (r *reaper) over(box string, born birth, id process.ID) (*child, error) {
+// reapedChild is a process that has been reaped since the starter began. Needs mu.
+func (r *reaper) reapedChild(box string, born birth, id process.ID) (*child, error) {
 	for _, e := range slices.Backward(r.ended) {
 		if e.number <= born.reaped {
 			break
@@ -130,19 +130,19 @@ func (r *reaper) over(box string, born birth, id process.ID) (*child, error) {
 	return nil, fault.New(fault.ErrConflict, "process %d is not a child of the keeper; only what a launch left behind can be tracked", id.Pid)
 }
 
-// register needs mu.
-func (r *reaper) register(box string, id process.ID) *child {
+// registerChild needs mu.
+func (r *reaper) registerChild(box string, id process.ID) *child {
 	p := &child{id: id, box: box, done: make(chan struct{}), born: birth{start: id.Start, reaped: r.reaped}}
 	r.known[id.Pid] = p
 	return p
 }
 
-// signal does nothing to a process that has ended. With group, the whole
+// signalChild does nothing to a process that has ended. With group, the whole
 // process group that it leads gets it.
-func (r *reaper) signal(p *child, sig syscall.Signal, group bool) error {
+func (r *reaper) signalChild(p *child, sig syscall.Signal, group bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !p.alive() {
+	if !p.isAlive() {
 		return nil
 	}
 	if !process.Ordinary(p.id.Pid) { // it can't have been registered; -1 would be everybody
@@ -158,9 +158,9 @@ func (r *reaper) signal(p *child, sig syscall.Signal, group bool) error {
 	return nil
 }
 
-// reap takes everything that has ended. To be called on each SIGCHLD, of which
+// reapAll takes everything that has ended. To be called on each SIGCHLD, of which
 // several may have become one.
-func (r *reaper) reap() {
+func (r *reaper) reapAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {

@@ -27,21 +27,21 @@ type refusals struct {
 
 func newRefusals() *refusals { return &refusals{changed: make(chan struct{})} }
 
-// begin counts one in who may count, or tell; end counts that one out.
-func (r *refusals) begin() {
+// beginCount counts one in who may count, or tell; end counts that one out.
+func (r *refusals) beginCount() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy++
 }
 
-func (r *refusals) end() {
-	if r.leave() && r.drop != nil {
+func (r *refusals) endCount() {
+	if r.leaveCount() && r.drop != nil {
 		r.drop() // not under r.mu: it takes the server's first
 	}
 }
 
-// leave is end without the dropping. done: nothing is left, and the keeper has forgotten the sandbox.
-func (r *refusals) leave() (done bool) {
+// leaveCount is end without the dropping. done: nothing is left, and the keeper has forgotten the sandbox.
+func (r *refusals) leaveCount() (done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.busy--; r.busy == 0 {
@@ -51,8 +51,8 @@ func (r *refusals) leave() (done bool) {
 	return r.over && r.busy == 0 && r.count == 0
 }
 
-// add counts a stream; first: whoever asks is to tell the gateway, and is busy until then.
-func (r *refusals) add() (first bool) {
+// addRefusal counts a stream; first: whoever asks is to tell the gateway, and is busy until then.
+func (r *refusals) addRefusal() (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count++
@@ -64,8 +64,8 @@ func (r *refusals) add() (first bool) {
 	return true
 }
 
-// take gives those of whom nobody has been told; 0: there are none, and whoever tells of them is done.
-func (r *refusals) take() int64 {
+// takeUntold gives those of whom nobody has been told; 0: there are none, and whoever tells of them is done.
+func (r *refusals) takeUntold() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.count
@@ -75,17 +75,17 @@ func (r *refusals) take() int64 {
 	return n
 }
 
-// back counts those again who could not be told. last: nobody goes on telling.
-func (r *refusals) back(n int64, last bool) {
+// countBack counts those again who could not be told. last: nobody goes on telling.
+func (r *refusals) countBack(n int64, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count += n
 	r.telling = r.telling && !last
 }
 
-// settle gives those that are not told, once nobody counts or tells any more, or at the latest when ctx ends: open
+// settleUntold gives those that are not told, once nobody counts or tells any more, or at the latest when ctx ends: open
 // then tells that there may be more. A caller that is given any is busy with them, until end.
-func (r *refusals) settle(ctx context.Context) (n int64, open bool) {
+func (r *refusals) settleUntold(ctx context.Context) (n int64, open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.busy > 0 && ctx.Err() == nil {
@@ -107,11 +107,11 @@ func (r *refusals) settle(ctx context.Context) (n int64, open bool) {
 // refusedAtOnce is how long refused streams are counted that the gateway is told of at a time, after the first.
 const refusedAtOnce = time.Second
 
-// refused counts a stream that was refused unheard, and has the gateway told, which puts it on record.
-func (u uplink) refused(box *sandbox) {
-	if box.refusals.add() {
+// countRefused counts a stream that was refused unheard, and has the gateway told, which puts it on record.
+func (u uplink) countRefused(box *sandbox) {
+	if box.refusals.addRefusal() {
 		errand.Go(func() {
-			defer box.refusals.end()
+			defer box.refusals.endCount()
 			u.tellRefused(box)
 		})
 	}
@@ -121,8 +121,8 @@ func (u uplink) refused(box *sandbox) {
 // second, or when the session ends. Counts that can't be told are told with the next, and those that can't be told at the end are
 // kept for who settles it.
 func (u uplink) tellRefused(box *sandbox) {
-	for n := box.refusals.take(); n > 0; n = box.refusals.take() {
-		err := u.tell(box, n)
+	for n := box.refusals.takeUntold(); n > 0; n = box.refusals.takeUntold() {
+		err := u.tellGateway(box, n)
 		if err != nil {
 			box.log.Warn("the gateway could not be told that streams of a sandbox were refused", slog.String("sandbox", box.id), slog.Int64("streams", n), slog.Any("error", err))
 		}
@@ -135,7 +135,7 @@ func (u uplink) tellRefused(box *sandbox) {
 		}
 		while.Stop()
 		if err != nil {
-			box.refusals.back(n, over)
+			box.refusals.countBack(n, over)
 			if over {
 				return
 			}
@@ -143,11 +143,11 @@ func (u uplink) tellRefused(box *sandbox) {
 	}
 }
 
-// tell tells the gateway once, and waits until that is on record. One that ends without a word may not have heard it.
-func (u uplink) tell(box *sandbox, n int64) error {
+// tellGateway tells the gateway once, and waits until that is on record. One that ends without a word may not have heard it.
+func (u uplink) tellGateway(box *sandbox, n int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), u.gatewayWait)
 	defer cancel()
-	raw, err := u.reach(ctx, box.session)
+	raw, err := u.reachGateway(ctx, box.session)
 	if err != nil {
 		return err
 	}
@@ -238,29 +238,29 @@ type Settled struct {
 	Open bool `json:"open,omitempty"`
 }
 
-// settle answers what is left of a sandbox's streams, whether or not the keeper still knows the sandbox. What the client does not confirm by
+// settleStreams answers what is left of a sandbox's streams, whether or not the keeper still knows the sandbox. What the client does not confirm by
 // asking once more stays.
-func (s *Server) settle(ctx context.Context, conn *channel.Conn, id string) {
+func (s *Server) settleStreams(ctx context.Context, conn *channel.Conn, id string) {
 	s.mu.Lock()
 	r := s.refusals[id]
 	s.mu.Unlock()
 	if r == nil {
-		answer(conn, Response{OK: true, Settled: &Settled{}})
+		sendResponse(conn, Response{OK: true, Settled: &Settled{}})
 		return
 	}
 	defer s.dropRefusals(id)
 	within, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	n, open := r.settle(within)
-	answer(conn, Response{OK: true, Settled: &Settled{Refused: int(n), Open: open}})
+	n, open := r.settleUntold(within)
+	sendResponse(conn, Response{OK: true, Settled: &Settled{Refused: int(n), Open: open}})
 	if n == 0 {
 		return
 	}
-	defer r.end()
+	defer r.endCount()
 	_ = conn.Raw().SetReadDeadline(time.Now().Add(requestTimeout))
 	var again Request
 	if err := conn.ReadStrictJSON(channel.FrameOpen, &again); err != nil || again.Verb != VerbSettle {
-		r.back(n, false)
+		r.countBack(n, false)
 	}
 }
 
@@ -270,7 +270,7 @@ func (s *Server) settle(ctx context.Context, conn *channel.Conn, id string) {
 func (c *Client) Settle(ctx context.Context, id string, record func(refused int) error) (open bool, err error) {
 	req := Request{Verb: VerbSettle, ID: id}
 	err = c.converse(ctx, req, nil, func(l *link) error {
-		r, err := l.receive()
+		r, err := l.receiveResponse()
 		if err != nil || r.Settled == nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (c *Client) Settle(ctx context.Context, id string, record func(refused int)
 		if err := record(r.Settled.Refused); err != nil {
 			return err
 		}
-		return l.send(req, nil)
+		return l.sendRequest(req, nil)
 	})
 	return open, err
 }

@@ -23,15 +23,15 @@ func TestTheEndOfASandboxWaitsForItsRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRefusals()
-				r.add() // whoever is to tell it is busy
+				r.addRefusal() // whoever is to tell it is busy
 				late := time.AfterFunc(c.takes, func() {
-					r.add()
-					r.end()
+					r.addRefusal()
+					r.endCount()
 				})
 				defer late.Stop()
 				ctx, cancel := context.WithTimeout(t.Context(), settleTime)
 				defer cancel()
-				if n, open := r.settle(ctx); n != c.want || open != c.open {
+				if n, open := r.settleUntold(ctx); n != c.want || open != c.open {
 					t.Errorf("%d, open %v", n, open)
 				}
 			})

@@ -13,30 +13,30 @@ func TestTheKeeperKeepsNoCountOfNothing(t *testing.T) {
 	for _, counts := range []int64{0, 3} {
 		id := fmt.Sprintf("counts-%d", counts)
 		box := &sandbox{id: id}
-		if err := s.add(box); err != nil {
+		if err := s.addSandbox(box); err != nil {
 			t.Fatal(err)
 		}
-		box.refusals.begin()
-		s.remove(box)
-		box.refusals.back(counts, false)
-		box.refusals.end()
+		box.refusals.beginCount()
+		s.removeSandbox(box)
+		box.refusals.countBack(counts, false)
+		box.refusals.endCount()
 		if kept := s.refusals[id] != nil; kept != (counts > 0) {
 			t.Errorf("of %d refused: kept is %v", counts, kept)
 		}
 	}
 	living := &sandbox{id: "living"}
-	if err := s.add(living); err != nil {
+	if err := s.addSandbox(living); err != nil {
 		t.Fatal(err)
 	}
-	living.refusals.begin()
-	living.refusals.back(1, false)
+	living.refusals.beginCount()
+	living.refusals.countBack(1, false)
 	for i := range 2 * maxLeftRefusals {
 		box := &sandbox{id: fmt.Sprintf("left-%d", i)}
-		if err := s.add(box); err != nil {
+		if err := s.addSandbox(box); err != nil {
 			t.Fatal(err)
 		}
-		box.refusals.back(1, false)
-		s.remove(box)
+		box.refusals.countBack(1, false)
+		s.removeSandbox(box)
 		if s.refusals[box.id] == nil {
 			t.Fatalf("%s is given up before anybody could ask", box.id)
 		}
@@ -52,18 +52,18 @@ func TestAThawThatComesTooLateKeepsNoCount(t *testing.T) {
 	for _, counts := range []int64{0, 3} {
 		s := NewServer(Config{Socket: "unused"})
 		box := &sandbox{id: "box"}
-		if err := s.add(box); err != nil {
+		if err := s.addSandbox(box); err != nil {
 			t.Fatal(err)
 		}
-		box.refusals.back(counts, false)
-		s.remove(box)
+		box.refusals.countBack(counts, false)
+		s.removeSandbox(box)
 		if err := s.thawFresh(box, &Launch{ID: box.id, Fresh: true, Argv: []string{"/no/such/program"}}); err == nil {
 			t.Fatal("what is gone was started anew")
 		}
 		if kept := s.refusals[box.id] != nil; kept != (counts > 0) {
 			t.Errorf("of %d refused: kept is %v", counts, kept)
 		}
-		box.refusals.take()
+		box.refusals.takeUntold()
 		if s.dropRefusals(box.id); len(s.refusals) > 0 {
 			t.Errorf("of %d refused, which somebody has taken, something is kept", counts)
 		}
@@ -74,16 +74,16 @@ func TestAThawThatComesTooLateKeepsNoCount(t *testing.T) {
 func TestASandboxUnderAnIDThatIsForgottenKeepsItsCount(t *testing.T) {
 	s := NewServer(Config{Socket: "unused"})
 	last := &sandbox{id: "box"}
-	if err := s.add(last); err != nil {
+	if err := s.addSandbox(last); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 20_000 {
 		forgotten, next := make(chan struct{}), &sandbox{id: last.id}
 		go func(box *sandbox) {
 			defer close(forgotten)
-			s.remove(box)
+			s.removeSandbox(box)
 		}(last)
-		for s.add(next) != nil { // until its id is free
+		for s.addSandbox(next) != nil { // until its id is free
 			runtime.Gosched()
 		}
 		<-forgotten

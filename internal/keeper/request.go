@@ -87,8 +87,8 @@ func failure(err error) Response {
 	return r
 }
 
-// err is what failure was made of, as far as it travels.
-func (r *Response) err() error {
+// responseError is what failure was made of, as far as it travels.
+func (r *Response) responseError() error {
 	if r.OK {
 		return nil
 	}
@@ -98,5 +98,5 @@ func (r *Response) err() error {
 	return fault.KindNamed(r.Category).Remake(r.Error)
 }
 
-// answer sends a Response; a client that is gone is its own loss.
-func answer(conn *channel.Conn, r Response) { _ = conn.WriteJSON(channel.FrameReply, r) }
+// sendResponse sends a Response; a client that is gone is its own loss.
+func sendResponse(conn *channel.Conn, r Response) { _ = conn.WriteJSON(channel.FrameReply, r) }

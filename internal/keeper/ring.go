@@ -83,21 +83,21 @@ func (r *ring) append(kind channel.FrameType, p []byte) {
 	defer r.mu.Unlock()
 	for len(p) > 0 && !r.closed {
 		r.allowChanges(kind)
-		r.grow(kind, int64(len(p)))
-		n := min(r.room(kind), int64(len(p)))
+		r.growBuffer(kind, int64(len(p)))
+		n := min(r.roomFor(kind), int64(len(p)))
 		if n == 0 {
 			r.changed.Wait()
 			continue
 		}
 		n = min(n, r.passageRoom(time.Now()))
-		r.put(kind, p[:n])
+		r.putBytes(kind, p[:n])
 		p = p[n:]
 		r.changed.Broadcast()
 	}
 }
 
-// room is how many bytes of a stream can be put now. Needs mu.
-func (r *ring) room(kind channel.FrameType) int64 {
+// roomFor is how many bytes of a stream can be put now. Needs mu.
+func (r *ring) roomFor(kind channel.FrameType) int64 {
 	if r.loose || (len(r.cursors) == 0 && !r.held) {
 		return r.limit
 	}
@@ -135,15 +135,15 @@ func (r *ring) allowChanges(kind channel.FrameType) {
 		return
 	}
 	r.choppy = true
-	r.choppy = r.charge(r.cost(int64(len(r.buf))))
+	r.choppy = r.charge(r.costOf(int64(len(r.buf))))
 }
 
-// put appends at most limit bytes, dropping the oldest. Needs mu.
-func (r *ring) put(kind channel.FrameType, p []byte) {
+// putBytes appends at most limit bytes, dropping the oldest. Needs mu.
+func (r *ring) putBytes(kind channel.FrameType, p []byte) {
 	if r.crowded(kind) && len(r.segments) > 1 {
-		r.drop(r.segments[1].start)
+		r.dropBefore(r.segments[1].start)
 	}
-	r.drop(r.end + int64(len(p)) - r.limit)
+	r.dropBefore(r.end + int64(len(p)) - r.limit)
 	if last := len(r.segments) - 1; last < 0 || r.segments[last].kind != kind {
 		r.segments = append(r.segments, segment{start: r.end, kind: kind})
 	}
@@ -153,8 +153,8 @@ func (r *ring) put(kind channel.FrameType, p []byte) {
 	r.end += int64(len(p))
 }
 
-// drop forgets what lies before offset. Needs mu.
-func (r *ring) drop(offset int64) {
+// dropBefore forgets what lies before offset. Needs mu.
+func (r *ring) dropBefore(offset int64) {
 	if offset <= r.start {
 		return
 	}
@@ -165,10 +165,10 @@ func (r *ring) drop(offset int64) {
 	}
 }
 
-// grow makes the buffer hold n bytes more, with as many changes of stream as have come, up to max and as
+// growBuffer makes the buffer hold n bytes more, with as many changes of stream as have come, up to max and as
 // far as the sandbox has memory for output; limit is what it holds then. The first bytes are always to be
 // had. Needs mu.
-func (r *ring) grow(kind channel.FrameType, n int64) {
+func (r *ring) growBuffer(kind channel.FrameType, n int64) {
 	want, has := r.end-r.start+n, int64(len(r.buf))
 	if r.choppy && r.crowded(kind) {
 		want = max(want, 2*has)
@@ -179,7 +179,7 @@ func (r *ring) grow(kind channel.FrameType, n int64) {
 		size *= 2
 	}
 	size = min(size, r.max)
-	for size > max(has, firstRing) && !r.charge(r.cost(size)) {
+	for size > max(has, firstRing) && !r.charge(r.costOf(size)) {
 		size = max(size/2, has, firstRing)
 	}
 	if size > has {
@@ -208,42 +208,42 @@ func (r *ring) loosen() {
 	r.changed.Broadcast()
 }
 
-// close tells readers that nothing more comes, and gives spare memory back.
-func (r *ring) close() {
+// closeRing tells readers that nothing more comes, and gives spare memory back.
+func (r *ring) closeRing() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed, r.closedAt = true, time.Now()
 	if kept := r.end - r.start; kept < int64(len(r.buf)) {
 		r.resize(max(kept, 1))
 	}
-	r.tidy()
+	r.tidyMarks()
 	r.refund()
 	r.changed.Broadcast()
 }
 
-// holds is how much memory the output takes.
-func (r *ring) holds() int64 {
+// memoryHeld is how much memory the output takes.
+func (r *ring) memoryHeld() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return int64(len(r.buf))
 }
 
-// size is the offset after the newest byte.
-func (r *ring) size() int64 {
+// endOffset is the offset after the newest byte.
+func (r *ring) endOffset() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.end
 }
 
-// place puts a reader at an offset, or at one of those that have a name.
-func (r *ring) place(offset int64) (*cursor, error) {
+// placeReader puts a reader at an offset, or at one of those that have a name.
+func (r *ring) placeReader(offset int64) (*cursor, error) {
 	switch offset {
 	case Tail:
-		return r.tail(), nil
+		return r.tailReader(), nil
 	case FromNow:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return r.join(r.end), nil
+		return r.joinReader(r.end), nil
 	default:
 		return r.attach(offset)
 	}
@@ -257,11 +257,11 @@ func (r *ring) attach(offset int64) (*cursor, error) {
 	if offset < 0 || offset > r.end {
 		return nil, fault.Invalid("offset %d is not within the %d bytes of output so far", offset, r.end)
 	}
-	return r.join(offset), nil
+	return r.joinReader(offset), nil
 }
 
-// join adds a reader. Needs mu.
-func (r *ring) join(offset int64) *cursor {
+// joinReader adds a reader. Needs mu.
+func (r *ring) joinReader(offset int64) *cursor {
 	c := &cursor{r: r, offset: offset}
 	r.cursors[c] = struct{}{}
 	r.held = false
@@ -269,24 +269,24 @@ func (r *ring) join(offset int64) *cursor {
 	return c
 }
 
-// hold keeps all output until a reader attaches or release is called.
-func (r *ring) hold() {
+// holdOutput keeps all output until a reader attaches or release is called.
+func (r *ring) holdOutput() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held = true
 }
 
-// release ends the waiting for a first reader.
-func (r *ring) release() {
+// releaseOutput ends the waiting for a first reader.
+func (r *ring) releaseOutput() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held = false
 	r.changed.Broadcast()
 }
 
-// tail places a reader behind the last byte, wherever that will be: it reads
+// tailReader places a reader behind the last byte, wherever that will be: it reads
 // nothing, holds nothing back, and next tells when the output has ended.
-func (r *ring) tail() *cursor { return &cursor{r: r, offset: Tail} }
+func (r *ring) tailReader() *cursor { return &cursor{r: r, offset: Tail} }
 
 func (c *cursor) detach() {
 	c.r.mu.Lock()
@@ -296,9 +296,9 @@ func (c *cursor) detach() {
 	c.r.changed.Broadcast()
 }
 
-// next waits for output and copies some into p: bytes of one stream, or a gap
+// nextChunk waits for output and copies some into p: bytes of one stream, or a gap
 // and no bytes. io.EOF when everything was read and nothing more comes.
-func (c *cursor) next(ctx context.Context, p []byte) (chunk, error) {
+func (c *cursor) nextChunk(ctx context.Context, p []byte) (chunk, error) {
 	r := c.r
 	stop := errand.When(ctx, func() {
 		r.mu.Lock()
@@ -321,11 +321,11 @@ func (c *cursor) next(ctx context.Context, p []byte) (chunk, error) {
 		c.offset = r.start
 		return chunk{gap: gap}, nil
 	}
-	return c.take(p), nil
+	return c.takeChunk(p), nil
 }
 
-// take copies what is there of the segment at the cursor. Needs r.mu.
-func (c *cursor) take(p []byte) chunk {
+// takeChunk copies what is there of the segment at the cursor. Needs r.mu.
+func (c *cursor) takeChunk(p []byte) chunk {
 	r := c.r
 	i := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].start > c.offset }) - 1
 	stop := r.end

@@ -19,7 +19,7 @@ func readAll(t *testing.T, c *cursor) (out, errs []byte, gaps int64) {
 	t.Helper()
 	buf := make([]byte, 1000)
 	for {
-		got, err := c.next(context.Background(), buf)
+		got, err := c.nextChunk(context.Background(), buf)
 		if errors.Is(err, io.EOF) {
 			return out, errs, gaps
 		}
@@ -45,7 +45,7 @@ func TestRingDropsTheOldestWithoutReaders(t *testing.T) {
 		sent = append(sent, line...)
 		r.append(channel.FrameStdout, line)
 	}
-	r.close()
+	r.closeRing()
 	c, err := r.attach(0)
 	if err != nil {
 		t.Fatal(err)
@@ -67,19 +67,19 @@ func TestRingWaitsForItsSlowestReader(t *testing.T) {
 		sent := bytes.Repeat([]byte("0123456789abcdef"), minRing)
 		go func() {
 			r.append(channel.FrameStdout, sent)
-			r.close()
+			r.closeRing()
 		}()
 		buf := make([]byte, minRing)
-		if got, err := fast.next(t.Context(), buf); err != nil || got.n == 0 {
+		if got, err := fast.nextChunk(t.Context(), buf); err != nil || got.n == 0 {
 			t.Fatal(got, err)
 		}
 		synctest.Wait()
-		if n := r.size(); n != minRing {
+		if n := r.endOffset(); n != minRing {
 			t.Errorf("%d bytes went in though a reader has read none of %d", n, minRing)
 		}
 		fast.detach()
 		synctest.Wait()
-		if n := r.size(); n != minRing {
+		if n := r.endOffset(); n != minRing {
 			t.Errorf("%d bytes went in after the fast reader left", n)
 		}
 		out, _, gaps := readAll(t, slow)
@@ -93,7 +93,7 @@ func TestRingGoesOnWhenTheSlowReaderLeavesOrTheSourceIsGone(t *testing.T) {
 	for name, release := range map[string]func(*ring, *cursor){
 		"detach": func(_ *ring, c *cursor) { c.detach() },
 		"loosen": func(r *ring, _ *cursor) { r.loosen() },
-		"close":  func(r *ring, _ *cursor) { r.close() },
+		"close":  func(r *ring, _ *cursor) { r.closeRing() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestRingReaderGivesUpWithItsContext(t *testing.T) {
 		c, _ := r.attach(0)
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
-		if _, err := c.next(ctx, make([]byte, 1)); !errors.Is(err, context.Canceled) {
+		if _, err := c.nextChunk(ctx, make([]byte, 1)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -138,7 +138,7 @@ func TestRingMemory(t *testing.T) {
 	if len(r.segments) > minRing/segmentCost || int64(len(r.buf)) > minRing {
 		t.Errorf("%d segments, %d bytes", len(r.segments), len(r.buf))
 	}
-	r.close()
+	r.closeRing()
 	c, _ := r.attach(0)
 	out, errs, gaps := readAll(t, c)
 	if int64(len(out)+len(errs))+gaps != 100_000 {
@@ -149,7 +149,7 @@ func TestRingMemory(t *testing.T) {
 func TestRingKeepsLittleOfLittle(t *testing.T) {
 	r := newRing(maxRing, nil)
 	r.append(channel.FrameStdout, []byte("hello"))
-	r.close()
+	r.closeRing()
 	if len(r.buf) != 5 {
 		t.Errorf("%d bytes for 5", len(r.buf))
 	}
@@ -175,7 +175,7 @@ func TestRingAgainstAModel(t *testing.T) {
 			defer c.detach()
 			buf := make([]byte, rapid.IntRange(1, 5000).Draw(t, "buf"))
 			for at := offset; at < int64(len(bytesOf)); {
-				got, err := c.next(context.Background(), buf)
+				got, err := c.nextChunk(context.Background(), buf)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -197,7 +197,7 @@ func TestRingAgainstAModel(t *testing.T) {
 			}
 			check(rapid.Int64Range(0, int64(len(bytesOf))).Draw(t, "offset"))
 		}
-		r.close()
+		r.closeRing()
 		check(0)
 	})
 }

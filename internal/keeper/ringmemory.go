@@ -11,22 +11,24 @@ func ringCost(size int64, choppy bool) int64 {
 	return size * 5 / 4
 }
 
-// cost is ringCost for this one, which has more marks than these if little was written for long. Needs mu.
-func (r *ring) cost(size int64) int64 {
+// costOf is ringCost for this one, which has more marks than these if little was written for long. Needs mu.
+func (r *ring) costOf(size int64) int64 {
 	return ringCost(size, r.choppy) + 2*markCost*max(int64(len(r.marks))-max(size, firstRing)/passageCost, 0)
 }
 
-// within is the size of which the ring takes at most so much memory, with few marks. Needs mu.
-func (r *ring) within(memory int64) int64 { return memory * plainCost / ringCost(plainCost, r.choppy) }
+// sizeWithin is the size of which the ring takes at most so much memory, with few marks. Needs mu.
+func (r *ring) sizeWithin(memory int64) int64 {
+	return memory * plainCost / ringCost(plainCost, r.choppy)
+}
 
 // charge has the ring take so much of its sandbox's share, which is what it has and more; false: there
 // is not so much. Needs mu.
 func (r *ring) charge(cost int64) bool {
-	if !r.share.take(cost - r.taken) {
+	if !r.share.takeBytes(cost - r.taken) {
 		return false
 	}
 	if r.taken == 0 && cost > 0 {
-		r.share.know(r)
+		r.share.addRing(r)
 	}
 	r.taken = cost
 	return true
@@ -36,21 +38,21 @@ func (r *ring) charge(cost int64) bool {
 func (r *ring) refund() {
 	size := int64(len(r.buf))
 	// A ring that has ended has no more buffer than bytes, and the changes of stream that came in these.
-	cost := max(r.cost(size), size+int64(len(r.segments))*segmentSize+int64(len(r.marks))*markCost)
+	cost := max(r.costOf(size), size+int64(len(r.segments))*segmentSize+int64(len(r.marks))*markCost)
 	if r.retired && len(r.cursors) == 0 {
 		cost = 0
 	}
 	if cost >= r.taken {
 		return
 	}
-	r.share.give(r.taken - cost)
+	r.share.giveBytes(r.taken - cost)
 	if r.taken = cost; cost == 0 {
 		r.share.unknow(r)
 	}
 }
 
-// tidy gives back what the changes of stream and the marks have too much. Needs mu.
-func (r *ring) tidy() {
+// tidyMarks gives back what the changes of stream and the marks have too much. Needs mu.
+func (r *ring) tidyMarks() {
 	r.segments, r.marks = slices.Clone(r.segments), slices.Clone(r.marks)
 	r.choppy = r.choppy && int64(len(r.segments)) > int64(len(r.buf))/plainCost
 }
@@ -64,11 +66,11 @@ func (r *ring) shrink(memory int64) {
 	if r.taken <= memory {
 		return
 	}
-	size := min(max(r.within(memory), firstRing), int64(len(r.buf)))
+	size := min(max(r.sizeWithin(memory), firstRing), int64(len(r.buf)))
 	remembered := max(size, firstRing)
-	r.drop(r.end - size)
+	r.dropBefore(r.end - size)
 	if more := int64(len(r.segments)) - remembered/r.changeCost(); more > 0 {
-		r.drop(r.segments[more].start)
+		r.dropBefore(r.segments[more].start)
 	}
 	if more := int64(len(r.marks)) - remembered/passageCost; more > 0 {
 		r.marks = r.marks[more:]
@@ -77,7 +79,7 @@ func (r *ring) shrink(memory int64) {
 		r.resize(size)
 		r.limit = size
 	}
-	r.tidy()
+	r.tidyMarks()
 	r.refund()
 	r.changed.Broadcast()
 }

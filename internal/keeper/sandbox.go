@@ -47,13 +47,13 @@ type sandbox struct {
 	born      birth    // of the last launch or thaw
 	tracked   []*child // in the order in which they were named
 	phase     phase
-	inPlace   bool          // frozen with its processes, which may still end
-	rebuilt   bool          // thawed once: that nothing is tracked does not last
-	parted    bool          // frozen with Fresh: its session is over
-	coming    *sandbox      // is being started in its place; nil: none is
-	heir      *sandbox      // has taken its place; nil: none has
-	changed   chan struct{} // closed, and made anew, when the phase or what is tracked changes
-	commands  []*command    // oldest first; those that are starting included
+	inPlace   bool           // frozen with its processes, which may still end
+	rebuilt   bool           // thawed once: that nothing is tracked does not last
+	parted    bool           // frozen with Fresh: its session is over
+	coming    *sandbox       // is being started in its place; nil: none is
+	heir      *sandbox       // has taken its place; nil: none has
+	changed   chan struct{}  // closed, and made anew, when the phase or what is tracked changes
+	commands  []*keptCommand // oldest first; those that are starting included
 	keepEnded int
 	forgotten bool // it is over, and has no commands any more
 }
@@ -69,9 +69,9 @@ const (
 	maxInputs  = 256 // clients whose input waits for a command to take it
 )
 
-// alive tells whether anything of the sandbox may still run. Needs mu.
-func (s *sandbox) alive() bool {
-	if !s.launched() || slices.ContainsFunc(s.tracked, (*child).alive) {
+// isAlive tells whether anything of the sandbox may still run. Needs mu.
+func (s *sandbox) isAlive() bool {
+	if !s.launched() || slices.ContainsFunc(s.tracked, (*child).isAlive) {
 		return true
 	}
 	if s.bodiless() {
@@ -100,13 +100,13 @@ func (s *sandbox) launched() bool {
 	}
 }
 
-// view is the sandbox without its commands, and those apart.
-func (s *sandbox) view() (Sandbox, []Command) {
+// viewSandbox is the sandbox without its commands, and those apart.
+func (s *sandbox) viewSandbox() (Sandbox, []Command) {
 	s.mu.Lock()
-	v := Sandbox{ID: s.id, Meta: s.meta, Pids: []int{}, Alive: s.alive(), Started: s.started, Moving: s.phase == freezing || s.phase == thawing}
+	v := Sandbox{ID: s.id, Meta: s.meta, Pids: []int{}, Alive: s.isAlive(), Started: s.started, Moving: s.phase == freezing || s.phase == thawing}
 	v.Frozen = v.Alive && s.phase == frozen
 	for i, p := range s.tracked {
-		if p.alive() {
+		if p.isAlive() {
 			v.Pids, v.Processes = append(v.Pids, p.id.Pid), append(v.Processes, p.id)
 		} else if i == 0 && (!s.bodiless() || s.killed) {
 			v.Exit = &p.exit
@@ -116,7 +116,7 @@ func (s *sandbox) view() (Sandbox, []Command) {
 	s.mu.Unlock()
 	views := make([]Command, 0, len(commands))
 	for _, c := range commands {
-		views = append(views, c.view())
+		views = append(views, c.viewCommand())
 	}
 	return v, views
 }
@@ -143,8 +143,8 @@ func checkMeta(meta json.RawMessage) (json.RawMessage, error) {
 	return bytes.Clone(meta), nil
 }
 
-// track takes processes, or the numbers of who has no more of them.
-func (s *sandbox) track(processes []process.ID, pids []int) error {
+// trackProcesses takes processes, or the numbers of who has no more of them.
+func (s *sandbox) trackProcesses(processes []process.ID, pids []int) error {
 	if n := len(processes) + len(pids); n == 0 || n > 64 {
 		return fault.Invalid("track takes 1 to 64 processes, not %d", n)
 	}
@@ -153,14 +153,14 @@ func (s *sandbox) track(processes []process.ID, pids []int) error {
 	s.mu.Unlock()
 	found := make([]*child, 0, len(processes)+len(pids))
 	for _, id := range processes {
-		p, err := s.reaper.adopt(s.id, born, id, false)
+		p, err := s.reaper.adoptChild(s.id, born, id, false)
 		if err != nil {
 			return err
 		}
 		found = append(found, p)
 	}
 	for _, pid := range pids {
-		p, err := s.reaper.adopt(s.id, born, process.ID{Pid: pid}, true)
+		p, err := s.reaper.adoptChild(s.id, born, process.ID{Pid: pid}, true)
 		if err != nil {
 			return err
 		}
@@ -169,11 +169,11 @@ func (s *sandbox) track(processes []process.ID, pids []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range found {
-		if !slices.ContainsFunc(s.tracked, p.same) {
+		if !slices.ContainsFunc(s.tracked, p.isSame) {
 			s.tracked = append(s.tracked, p)
 		}
 	}
-	s.wake()
+	s.wakeWaiters()
 	errand.Go(func() { s.closeAfter(found) })
 	return nil
 }
@@ -185,7 +185,7 @@ func (s *sandbox) closeAfter(processes []*child) {
 		<-p.done
 	}
 	s.mu.Lock()
-	over, asked := !s.alive(), s.killed
+	over, asked := !s.isAlive(), s.killed
 	s.mu.Unlock()
 	if !over {
 		return
@@ -198,15 +198,15 @@ func (s *sandbox) closeAfter(processes []*child) {
 	_ = s.session.Close()
 }
 
-// signal goes to every tracked process. One that kills ends the sandbox, even if a freeze,
+// signalProcesses goes to every tracked process. One that kills ends the sandbox, even if a freeze,
 // which kills them as well, comes first.
-func (s *sandbox) signal(sig int) error {
+func (s *sandbox) signalProcesses(sig int) error {
 	if sig < 1 || sig > 64 {
 		return fault.Invalid("%d is not a signal number", sig)
 	}
 	s.mu.Lock()
 	tracked := slices.Clone(s.tracked)
-	lives := slices.ContainsFunc(tracked, (*child).alive)
+	lives := slices.ContainsFunc(tracked, (*child).isAlive)
 	s.killed = s.killed || lives && sig == int(syscall.SIGKILL)
 	s.mu.Unlock()
 	if !lives {
@@ -214,31 +214,31 @@ func (s *sandbox) signal(sig int) error {
 	}
 	var errs []error
 	for _, p := range tracked {
-		errs = append(errs, s.reaper.signal(p, syscall.Signal(sig), false))
+		errs = append(errs, s.reaper.signalChild(p, syscall.Signal(sig), false))
 	}
 	return errors.Join(errs...)
 }
 
-// kill ends every process that is known, and the channel: an agent whose
+// killProcesses ends every process that is known, and the channel: an agent whose
 // processes nobody named loses its wire. It returns when all are reaped.
-func (s *sandbox) kill(ctx context.Context) error {
+func (s *sandbox) killProcesses(ctx context.Context) error {
 	s.mu.Lock()
 	s.killed = true
 	starter, tracked, coming, heir := s.starter, slices.Clone(s.tracked), s.coming, s.heir
 	s.mu.Unlock()
 	if heir != nil {
-		return heir.kill(ctx)
+		return heir.killProcesses(ctx)
 	}
 	if coming != nil {
-		coming.doom()
+		coming.doomStarts()
 	}
 	var errs []error
 	if starter != nil {
-		errs = append(errs, s.reaper.signal(starter, syscall.SIGKILL, true))
+		errs = append(errs, s.reaper.signalChild(starter, syscall.SIGKILL, true))
 		tracked = append(tracked, starter)
 	}
 	for _, p := range tracked {
-		errs = append(errs, s.reaper.signal(p, syscall.SIGKILL, false))
+		errs = append(errs, s.reaper.signalChild(p, syscall.SIGKILL, false))
 	}
 	_ = s.session.Close()
 	if err := awaitEnd(ctx, s.id, tracked); err != nil {
@@ -249,7 +249,7 @@ func (s *sandbox) kill(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	end, err := s.move(ctx) // a freeze or thaw that was under way is over then
+	end, err := s.beginMove(ctx) // a freeze or thaw that was under way is over then
 	if err != nil {
 		return err
 	}
@@ -269,12 +269,12 @@ func awaitEnd(ctx context.Context, id string, processes []*child) error {
 	return nil
 }
 
-// wait returns how the first tracked process ended; not while, or because, the
+// waitExit returns how the first tracked process ended; not while, or because, the
 // sandbox is frozen. After a thaw the first of the new ones counts.
-func (s *sandbox) wait(ctx context.Context) (*ProcessExit, error) {
+func (s *sandbox) waitExit(ctx context.Context) (*ProcessExit, error) {
 	for {
 		if heir := s.successor(); heir != nil {
-			return heir.wait(ctx)
+			return heir.waitExit(ctx)
 		}
 		exit, ended, changed, err := s.ending()
 		if exit != nil || err != nil {
@@ -304,7 +304,7 @@ func (s *sandbox) ending() (exit *ProcessExit, ended, changed <-chan struct{}, e
 	}
 	if len(s.tracked) > 0 {
 		first := s.tracked[0]
-		if !first.alive() {
+		if !first.isAlive() {
 			return &first.exit, nil, nil, nil
 		}
 		return nil, first.done, s.changed, nil
@@ -321,10 +321,10 @@ func (s *sandbox) ending() (exit *ProcessExit, ended, changed <-chan struct{}, e
 
 // reserve makes a command known before the guest hears of it, so that its id
 // is taken once.
-func (s *sandbox) reserve(c *command) error {
+func (s *sandbox) reserve(c *keptCommand) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.ContainsFunc(s.commands, func(d *command) bool { return d.id == c.id }) {
+	if slices.ContainsFunc(s.commands, func(d *keptCommand) bool { return d.id == c.id }) {
 		return fault.New(fault.ErrConflict, "sandbox %s has a command %s already", s.id, c.id)
 	}
 	if s.forgotten {
@@ -335,15 +335,15 @@ func (s *sandbox) reserve(c *command) error {
 }
 
 // dropCommand forgets a command that the guest did not start.
-func (s *sandbox) dropCommand(c *command) {
+func (s *sandbox) dropCommand(c *keptCommand) {
 	close(c.answered)
 	c.out.retire()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.commands = slices.DeleteFunc(s.commands, func(d *command) bool { return d == c })
+	s.commands = slices.DeleteFunc(s.commands, func(d *keptCommand) bool { return d == c })
 }
 
-func (s *sandbox) command(id string) (*command, error) {
+func (s *sandbox) commandByID(id string) (*keptCommand, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.commands {

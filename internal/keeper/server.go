@@ -43,7 +43,7 @@ type Config struct {
 	Gateway time.Duration
 }
 
-func (c Config) complete() Config {
+func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -92,7 +92,7 @@ type Server struct {
 
 // NewServer makes a keeper; Run makes it work.
 func NewServer(cfg Config) *Server {
-	cfg = cfg.complete()
+	cfg = cfg.withDefaults()
 	return &Server{
 		cfg: cfg, log: cfg.Logger, reaper: newReaper(), sandboxes: map[string]*sandbox{}, refusals: map[string]*refusals{},
 		uplink: uplink{path: cfg.Uplink, streams: cfg.GuestStreams, deadline: cfg.FirstFrame, gatewayWait: cfg.Gateway},
@@ -113,7 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer listener.close()
+	defer listener.closeListener()
 	ctx, s.stop = context.WithCancel(ctx)
 	defer s.stop()
 	reaping := s.startReaping()
@@ -129,7 +129,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("keeper listens", slog.String("socket", s.cfg.Socket))
 	err = s.accept(ctx, listener)
 	s.stop()
-	s.end()
+	s.endAll()
 	return err
 }
 
@@ -140,7 +140,7 @@ func (s *Server) startReaping() func() {
 	done := make(chan struct{})
 	var loop sync.WaitGroup
 	errand.In(&loop, func() {
-		reap := func() { _ = errand.Try(func() error { s.reaper.reap(); return nil }) }
+		reap := func() { _ = errand.Try(func() error { s.reaper.reapAll(); return nil }) }
 		reap() // whatever was there before
 		for {
 			select {
@@ -168,19 +168,19 @@ func (s *Server) accept(ctx context.Context, listener net.Listener) error {
 			}
 			return err
 		}
-		errand.In(&s.clients, func() { s.serve(ctx, raw) })
+		errand.In(&s.clients, func() { s.serveClient(ctx, raw) })
 	}
 }
 
-// end kills what lives and waits for everything that was started.
-func (s *Server) end() {
+// endAll kills what lives and waits for everything that was started.
+func (s *Server) endAll() {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, box := range s.all() {
-		if err := box.kill(ctx); err != nil {
+	for _, box := range s.listSandboxes() {
+		if err := box.killProcesses(ctx); err != nil {
 			s.log.Error("a sandbox could not be killed", slog.String("sandbox", box.id), slog.Any("error", err))
 		}
 	}
@@ -188,8 +188,8 @@ func (s *Server) end() {
 	s.streams.Wait()
 }
 
-// serve is one client's connection.
-func (s *Server) serve(ctx context.Context, raw net.Conn) {
+// serveClient is one client's connection.
+func (s *Server) serveClient(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
 	stop := errand.When(ctx, func() { _ = raw.Close() })
 	defer stop()
@@ -201,16 +201,16 @@ func (s *Server) serve(ctx context.Context, raw net.Conn) {
 	_ = raw.SetReadDeadline(time.Now().Add(requestTimeout))
 	var req Request
 	if err := conn.ReadStrictJSON(channel.FrameOpen, &req); err != nil {
-		answer(conn, failure(err))
+		sendResponse(conn, failure(err))
 		return
 	}
 	if err := s.dispatch(ctx, conn, &req); err != nil {
-		answer(conn, failure(err))
+		sendResponse(conn, failure(err))
 	}
 }
 
-// add makes a sandbox known if its id is free.
-func (s *Server) add(box *sandbox) error {
+// addSandbox makes a sandbox known if its id is free.
+func (s *Server) addSandbox(box *sandbox) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
@@ -224,8 +224,8 @@ func (s *Server) add(box *sandbox) error {
 	return nil
 }
 
-// remove forgets a sandbox, and its count in the same step: another one of its id may become known right behind that.
-func (s *Server) remove(box *sandbox) {
+// removeSandbox forgets a sandbox, and its count in the same step: another one of its id may become known right behind that.
+func (s *Server) removeSandbox(box *sandbox) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sandboxes[box.id] == box {
@@ -234,7 +234,7 @@ func (s *Server) remove(box *sandbox) {
 	}
 }
 
-func (s *Server) find(id string) (*sandbox, error) {
+func (s *Server) findSandbox(id string) (*sandbox, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if box, ok := s.sandboxes[id]; ok {
@@ -243,8 +243,8 @@ func (s *Server) find(id string) (*sandbox, error) {
 	return nil, fault.New(fault.ErrNotFound, "the keeper has no sandbox %s", excerpt.Of(id, 64))
 }
 
-// all sandboxes, by id.
-func (s *Server) all() []*sandbox {
+// listSandboxes sandboxes, by id.
+func (s *Server) listSandboxes() []*sandbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	boxes := make([]*sandbox, 0, len(s.sandboxes))

@@ -25,13 +25,13 @@ func (s *Server) runSteps(box *sandbox, f *Freeze) error {
 	defer log.Close()
 	before, _ := log.Seek(0, 2)
 	for _, argv := range f.Steps {
-		err := s.step(box, f, argv, log)
+		err := s.runStep(box, f, argv, log)
 		if err == nil {
 			continue
 		}
-		output := tail(f.Log, before)
+		output := readLogTail(f.Log, before)
 		for _, argv := range f.Undo {
-			if undone := s.undo(box, f, argv, log); undone != nil && !box.over() {
+			if undone := s.runUndo(box, f, argv, log); undone != nil && !box.isOver() {
 				s.log.Warn("a freeze could not be taken back", slog.String("sandbox", box.id), slog.Any("error", undone))
 			}
 		}
@@ -40,8 +40,8 @@ func (s *Server) runSteps(box *sandbox, f *Freeze) error {
 	return nil
 }
 
-// step runs one program to its end. A kill of the sandbox ends it, too.
-func (s *Server) step(box *sandbox, f *Freeze, argv []string, log *os.File) error {
+// runStep runs one program to its end. A kill of the sandbox ends it, too.
+func (s *Server) runStep(box *sandbox, f *Freeze, argv []string, log *os.File) error {
 	box.mu.Lock()
 	killed := box.killed
 	box.mu.Unlock()
@@ -57,13 +57,13 @@ func (s *Server) step(box *sandbox, f *Freeze, argv []string, log *os.File) erro
 	killed = box.killed
 	box.mu.Unlock()
 	if killed {
-		_ = s.reaper.signal(p, syscall.SIGKILL, true)
+		_ = s.reaper.signalChild(p, syscall.SIGKILL, true)
 	}
 	return s.endStep(p, argv, stepTimeout)
 }
 
-// undo is step for a program that takes others back, which no kill ends.
-func (s *Server) undo(box *sandbox, f *Freeze, argv []string, log *os.File) error {
+// runUndo is step for a program that takes others back, which no kill ends.
+func (s *Server) runUndo(box *sandbox, f *Freeze, argv []string, log *os.File) error {
 	p, err := s.beginStep(box, f, argv, log)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *Server) beginStep(box *sandbox, f *Freeze, argv []string, log *os.File)
 		return nil, err
 	}
 	defer null.Close()
-	return s.reaper.start(box.id, argv, &syscall.ProcAttr{
+	return s.reaper.startChild(box.id, argv, &syscall.ProcAttr{
 		Dir: f.Dir, Env: f.Env, Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 }
@@ -85,7 +85,7 @@ func (s *Server) beginStep(box *sandbox, f *Freeze, argv []string, log *os.File)
 // endStep waits for a program's end, which comes after the longest that it may take if not by
 // itself.
 func (s *Server) endStep(p *child, argv []string, longest time.Duration) error {
-	overdue := errand.After(longest, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
+	overdue := errand.After(longest, func() { _ = s.reaper.signalChild(p, syscall.SIGKILL, true) })
 	defer overdue.Stop()
 	<-p.done
 	if p.exit.Code != 0 {
@@ -100,7 +100,7 @@ func (s *sandbox) killTracked(ctx context.Context) error {
 	tracked := slices.Clone(s.tracked)
 	s.mu.Unlock()
 	for _, p := range tracked {
-		if err := s.reaper.signal(p, syscall.SIGKILL, false); err != nil {
+		if err := s.reaper.signalChild(p, syscall.SIGKILL, false); err != nil {
 			return err
 		}
 	}

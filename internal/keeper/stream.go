@@ -18,17 +18,17 @@ import (
 // gone.
 const farewell = 10 * time.Second
 
-// carry opens a stream to the guest, hands its reply to the client, and then
+// carryStream opens a stream to the guest, hands its reply to the client, and then
 // passes bytes both ways. It takes one of the sandbox's slots until the guest or
 // the client has gone, whatever the other does.
-func (s *sandbox) carry(ctx context.Context, conn *channel.Conn, first []byte) error {
+func (s *sandbox) carryStream(ctx context.Context, conn *channel.Conn, first []byte) error {
 	_ = conn.Raw().SetReadDeadline(time.Time{})
 	ctx, stop, err := whileThere(ctx, conn.Raw())
 	if err != nil {
 		return err
 	}
 	defer stop()
-	result, err := s.open(ctx, first)
+	result, err := s.openStream(ctx, first)
 	if err != nil {
 		return err
 	}
@@ -46,16 +46,16 @@ func (s *sandbox) carry(ctx context.Context, conn *channel.Conn, first []byte) e
 	if o.err != nil {
 		return o.err
 	}
-	answer(conn, Response{OK: true, More: true})
+	sendResponse(conn, Response{OK: true, More: true})
 	_ = conn.WriteFrame(channel.FrameReply, o.reply)
-	pass(ctx, conn, o)
+	passBoth(ctx, conn, o)
 	return nil
 }
 
-// pass copies until both directions have ended. When the client has gone, so that
+// passBoth copies until both directions have ended. When the client has gone, so that
 // ctx has ended, the guest has farewell to take what the client said last, and is
 // not listened to any more.
-func pass(ctx context.Context, conn *channel.Conn, o opened) {
+func passBoth(ctx context.Context, conn *channel.Conn, o opened) {
 	stream := o.stream
 	defer hangUp(o)
 	over := make(chan struct{})
@@ -124,19 +124,19 @@ func sendTo(ctx context.Context, conn *channel.Conn, box *sandbox, id string) er
 	default:
 		return fault.Invalid("a frame of type %d is not for a command", kind)
 	}
-	c, err := box.command(id)
+	c, err := box.commandByID(id)
 	if err != nil {
 		return err
 	}
 	payload = append([]byte(nil), payload...) // watch reads into the same buffer
-	ctx = watch(ctx, conn)
+	ctx = untilClosed(ctx, conn)
 	if kind == channel.FrameStdin {
 		leave, err := box.takeClientSlot(box.inputs, "clients that wait for a command to take their input")
 		if err != nil {
 			return err
 		}
 		defer leave()
-		return done(conn, c.send(ctx, kind, payload))
+		return answerDone(conn, c.sendInput(ctx, kind, payload))
 	}
-	return done(conn, box.control(ctx, c, kind, payload))
+	return answerDone(conn, box.control(ctx, c, kind, payload))
 }

@@ -23,12 +23,12 @@ type uplink struct {
 	gatewayWait time.Duration // for a gateway that is not there
 }
 
-// serve accepts streams until the session ends. Past the slots each is refused at
+// serveStreams accepts streams until the session ends. Past the slots each is refused at
 // once, and read until the guest has closed it, so that none waits with what it
 // holds; channel.MaxStreams bounds them all.
-func (u uplink) serve(box *sandbox) {
-	box.refusals.begin()
-	defer box.refusals.end()
+func (u uplink) serveStreams(box *sandbox) {
+	box.refusals.beginCount()
+	defer box.refusals.endCount()
 	slots := make(chan struct{}, u.streams)
 	for {
 		stream, err := box.session.Accept()
@@ -37,15 +37,15 @@ func (u uplink) serve(box *sandbox) {
 		}
 		select {
 		case slots <- struct{}{}:
-			box.refusals.begin()
+			box.refusals.beginCount()
 			errand.Go(func() {
-				defer box.refusals.end()
+				defer box.refusals.endCount()
 				defer func() { <-slots }()
 				u.forward(box, stream)
 			})
 		default:
-			u.refused(box)
-			errand.Go(func() { refuse(stream, "too many connections are open in this sandbox") })
+			u.countRefused(box)
+			errand.Go(func() { refuseStream(stream, "too many connections are open in this sandbox") })
 		}
 	}
 }
@@ -61,14 +61,14 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 	kind, first, err := u.firstFrame(box.wire, stream)
 	if err != nil || kind != channel.FrameOpen {
 		if !errors.Is(err, io.EOF) { // else it has gone without a word
-			u.refused(box)
+			u.countRefused(box)
 		}
-		refuse(stream, "the first frame was not what opens a stream, or came too late")
+		refuseStream(stream, "the first frame was not what opens a stream, or came too late")
 		return
 	}
-	far, err := u.dial(ctx, box, first)
+	far, err := u.dialGateway(ctx, box, first)
 	if err != nil {
-		refuse(stream, "the gateway is not there; try again")
+		refuseStream(stream, "the gateway is not there; try again")
 		return
 	}
 	over := make(chan struct{})
@@ -148,13 +148,13 @@ func (u uplink) expire(wire *channel.Wire, stream *channel.Conn, read <-chan str
 	}
 }
 
-// dial reaches the gateway. While there is none, because one daemon has ended
+// dialGateway reaches the gateway. While there is none, because one daemon has ended
 // and the next is on its way, it goes on trying: clients try a lost request only
 // once or twice more, and at once.
-func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*toGateway, error) {
+func (u uplink) dialGateway(ctx context.Context, box *sandbox, first []byte) (*toGateway, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.gatewayWait)
 	defer cancel()
-	raw, err := u.reach(ctx, box.session)
+	raw, err := u.reachGateway(ctx, box.session)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*toGatewa
 // redialPause is between two tries to reach a gateway that is not there.
 const redialPause = 50 * time.Millisecond
 
-func (u uplink) reach(ctx context.Context, session *channel.Session) (*net.UnixConn, error) {
+func (u uplink) reachGateway(ctx context.Context, session *channel.Session) (*net.UnixConn, error) {
 	var d net.Dialer
 	to := &net.UnixAddr{Name: u.path, Net: "unix"}
 	again := time.NewTicker(redialPause)
@@ -192,8 +192,8 @@ func (u uplink) reach(ctx context.Context, session *channel.Session) (*net.UnixC
 	}
 }
 
-// refuse answers no, and keeps the stream until the guest has closed it too.
-func refuse(stream *channel.Conn, why string) {
+// refuseStream answers no, and keeps the stream until the guest has closed it too.
+func refuseStream(stream *channel.Conn, why string) {
 	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{Error: why})
 	stream.Drain()
 }

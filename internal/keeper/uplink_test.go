@@ -225,7 +225,7 @@ func TestNobodyIsToldOfNoRefusal(t *testing.T) {
 					t.Error("told of none")
 				}
 			}
-			if left, _ := box.refusals.settle(t.Context()); sum != c.told || left != c.left {
+			if left, _ := box.refusals.settleUntold(t.Context()); sum != c.told || left != c.left {
 				t.Errorf("told of %d and left are %d, not %d and %d", sum, left, c.told, c.left)
 			}
 		})
@@ -256,7 +256,7 @@ func TestLastWordsReachTheGateway(t *testing.T) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		uplink{path: path, streams: 1, deadline: time.Minute, gatewayWait: time.Minute}.serve(box)
+		uplink{path: path, streams: 1, deadline: time.Minute, gatewayWait: time.Minute}.serveStreams(box)
 	}()
 	stream, err := guest.Open(t.Context())
 	if err != nil {

@@ -21,7 +21,7 @@ func Check(what, path string) error {
 	if err != nil {
 		return unread(err, what, path)
 	}
-	return judge(info, what, path)
+	return judgeFile(info, what, path)
 }
 
 // ReadKey reads so many random bytes from a file that Check takes. What can be guessed, or is of
@@ -29,7 +29,7 @@ func Check(what, path string) error {
 func ReadKey(what, path string, size int) (key []byte, err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // #nosec G304 -- the callers' own files
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, refuse(what, path, isLink)
+		return nil, refuseFile(what, path, isLink)
 	}
 	if err != nil {
 		return nil, unread(err, what, path)
@@ -39,7 +39,7 @@ func ReadKey(what, path string, size int) (key []byte, err error) {
 	if err != nil {
 		return nil, unread(err, what, path)
 	}
-	if err := judge(info, what, path); err != nil {
+	if err := judgeFile(info, what, path); err != nil {
 		return nil, err
 	}
 	if key, err = io.ReadAll(io.LimitReader(file, int64(size)+1)); err != nil {
@@ -53,22 +53,22 @@ func ReadKey(what, path string, size int) (key []byte, err error) {
 
 const isLink = "it is a link, so whoever can write where it leads decides what it is; put the file itself there"
 
-func judge(info fs.FileInfo, what, path string) error {
+func judgeFile(info fs.FileInfo, what, path string) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		return refuse(what, path, isLink)
+		return refuseFile(what, path, isLink)
 	case !info.Mode().IsRegular():
-		return refuse(what, path, "it is no regular file")
+		return refuseFile(what, path, "it is no regular file")
 	case !ok || int(stat.Uid) != os.Geteuid():
-		return refuse(what, path, fmt.Sprintf("it belongs to another user; if you copied it here, chown it to user %d, else put your own back", os.Geteuid()))
+		return refuseFile(what, path, fmt.Sprintf("it belongs to another user; if you copied it here, chown it to user %d, else put your own back", os.Geteuid()))
 	case info.Mode().Perm()&0o077 != 0:
 		return fault.New(fault.ErrForbidden, "%s, %s, is refused: its mode is %#o, so others can get at it; move it away for a new one if they may have, else chmod 600 it", what, path, info.Mode().Perm())
 	}
 	return nil
 }
 
-func refuse(what, path, why string) error {
+func refuseFile(what, path, why string) error {
 	return fault.New(fault.ErrForbidden, "%s, %s, is refused: %s", what, path, why)
 }
 

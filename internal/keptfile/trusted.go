@@ -33,7 +33,7 @@ func ReadTrusted(what, path string, most int64, trees []hostpath.Tree) (Trusted,
 	}
 	file, err := hostpath.Open(to, hostpath.Identity{})
 	if _, other := errors.AsType[*hostpath.TypeError](err); other || err == nil && file.ID.Type != hostpath.File {
-		return Trusted{}, refuse(what, path, "it is no regular file")
+		return Trusted{}, refuseFile(what, path, "it is no regular file")
 	}
 	if err != nil {
 		return Trusted{}, unread(err, what, path)
@@ -69,7 +69,7 @@ func trustedPlace(what, path string, trees []hostpath.Tree) (to string, err erro
 	}
 	if missing != nil {
 		if _, err := os.Lstat(path); err == nil {
-			return "", refuse(what, path, "it is a link that leads to nothing, so that whoever may make a file there decides what it is; put the file itself there")
+			return "", refuseFile(what, path, "it is a link that leads to nothing, so that whoever may make a file there decides what it is; put the file itself there")
 		}
 		if err := checkDir(what, path, filepath.Dir(filepath.Clean(path))); err != nil {
 			return "", err
@@ -89,9 +89,9 @@ func checkTrees(what, path string, trees []hostpath.Tree) error {
 	case err != nil:
 		return unread(err, what, path)
 	case theirs && tree.Path == "/":
-		return refuse(what, path, "where sandboxes may write, or could, is not known, because the record of that can't be read")
+		return refuseFile(what, path, "where sandboxes may write, or could, is not known, because the record of that can't be read")
 	case theirs:
-		return refuse(what, path, fmt.Sprintf("it is reached under %s, where a sandbox may write, or could, so that an agent may decide what is in it; move it out, and name its new place", tree.Path))
+		return refuseFile(what, path, fmt.Sprintf("it is reached under %s, where a sandbox may write, or could, so that an agent may decide what is in it; move it out, and name its new place", tree.Path))
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func checkOne(what, path, name string) error {
 		return unread(&fs.PathError{Op: "getxattr", Path: name, Err: err}, what, path)
 	}
 	if theirs {
-		return refuse(what, path, fmt.Sprintf("others can write to %s by its access control list, so that what is there may be theirs: look at it, then setfacl -b it", name))
+		return refuseFile(what, path, fmt.Sprintf("others can write to %s by its access control list, so that what is there may be theirs: look at it, then setfacl -b it", name))
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func saysWho(info *unix.Stat_t) bool {
 // checkStat is checkOne of what is known.
 func checkStat(what, path, name string, info *unix.Stat_t) error {
 	if info.Uid != 0 && int(info.Uid) != os.Geteuid() {
-		return refuse(what, path, fmt.Sprintf("%s belongs to another user, number %d, who decides what is there; chown it to user %d, or to root", name, info.Uid, os.Geteuid()))
+		return refuseFile(what, path, fmt.Sprintf("%s belongs to another user, number %d, who decides what is there; chown it to user %d, or to root", name, info.Uid, os.Geteuid()))
 	}
 	if !saysWho(info) {
 		return nil
@@ -180,7 +180,7 @@ func checkStat(what, path, name string, info *unix.Stat_t) error {
 		if info.Mode&unix.S_IFMT == unix.S_IFREG {
 			mode = "600"
 		}
-		return refuse(what, path, fmt.Sprintf("others can write to %s (its mode is %#o), so that what is there may be theirs: look at it, then chmod %s it", name, info.Mode&0o7777, mode))
+		return refuseFile(what, path, fmt.Sprintf("others can write to %s (its mode is %#o), so that what is there may be theirs: look at it, then chmod %s it", name, info.Mode&0o7777, mode))
 	}
 	return nil
 }

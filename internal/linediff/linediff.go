@@ -25,11 +25,11 @@ const (
 // printable as they are; "": there is none. from and to name them in its first two lines, made printable: they may be an agent's. The
 // texts' lines are as they are. A last line without an end says so.
 func Unified(from, to string, before, after []byte) string {
-	return unified(printable.Name(from), printable.Name(to), lines(before), lines(after))
+	return unified(printable.Name(from), printable.Name(to), splitLines(before), splitLines(after))
 }
 
-// lines are a text's, each with its end.
-func lines(text []byte) []string {
+// splitLines are a text's, each with its end.
+func splitLines(text []byte) []string {
 	all := slices.Collect(strings.Lines(string(text)))
 	if n := len(all); n > 0 && !strings.HasSuffix(all[n-1], "\n") {
 		all[n-1] += "\n\\ No newline at end of file\n"
@@ -43,13 +43,13 @@ func unified(from, to string, before, after []string) string {
 	for i := range m.pairs {
 		m.pairs[i] = -1
 	}
-	m.match(span{0, len(before), 0, len(after)}, 0)
+	m.matchSpan(lineSpan{0, len(before), 0, len(after)}, 0)
 	var b strings.Builder
-	for _, h := range m.hunks() {
+	for _, h := range m.listHunks() {
 		if b.Len() == 0 {
 			fmt.Fprintf(&b, "--- %s\n+++ %s\n", from, to)
 		}
-		m.write(&b, h, before, after)
+		m.writeHunk(&b, h, before, after)
 	}
 	return b.String()
 }
@@ -82,10 +82,10 @@ type matching struct {
 	pairs         []int // by lines before: the line after; -1: none
 }
 
-// span is a part of both sides, without its ends.
-type span struct{ from, to, after, end int }
+// lineSpan is a part of both sides, without its ends.
+type lineSpan struct{ from, to, after, end int }
 
-func (m *matching) match(s span, level int) {
+func (m *matching) matchSpan(s lineSpan, level int) {
 	for s.from < s.to && s.after < s.end && m.before.lines[s.from] == m.after.lines[s.after] {
 		m.pairs[s.from] = s.after
 		s.from, s.after = s.from+1, s.after+1
@@ -97,22 +97,22 @@ func (m *matching) match(s span, level int) {
 	switch rows, columns := s.to-s.from, s.end-s.after; {
 	case rows == 0 || columns == 0:
 	case rows <= mostPairs/columns:
-		m.each(s)
+		m.matchEach(s)
 	case level < mostLevel:
 		at := s
 		for _, anchor := range m.anchors(s) {
-			m.match(span{at.from, anchor[0], at.after, anchor[1]}, level+1)
+			m.matchSpan(lineSpan{at.from, anchor[0], at.after, anchor[1]}, level+1)
 			m.pairs[anchor[0]] = anchor[1]
 			at.from, at.after = anchor[0]+1, anchor[1]+1
 		}
 		if at != s { // else nothing was found, and would be found again
-			m.match(at, level+1)
+			m.matchSpan(at, level+1)
 		}
 	}
 }
 
-// each holds every line against every other, and keeps the most that fit one behind the other.
-func (m *matching) each(s span) {
+// matchEach holds every line against every other, and keeps the most that fit one behind the other.
+func (m *matching) matchEach(s lineSpan) {
 	rows, columns := s.to-s.from, s.end-s.after
 	best := make([]int32, (rows+1)*(columns+1)) // of what is behind two lines
 	at := func(i, j int) int { return i*(columns+1) + j }
@@ -139,7 +139,7 @@ func (m *matching) each(s span) {
 }
 
 // anchors are lines that both parts have once, as many as are in the same order in both.
-func (m *matching) anchors(s span) [][2]int {
+func (m *matching) anchors(s lineSpan) [][2]int {
 	const twice = -1
 	once := func(lines []int, from int) map[int]int {
 		at := make(map[int]int, len(lines))
@@ -190,16 +190,16 @@ func longestRising(pairs [][2]int) [][2]int {
 	return rising
 }
 
-// hunks are the changed parts with what is shown around them, those that touch as one.
-func (m *matching) hunks() []span {
-	var all []span
+// listHunks are the changed parts with what is shown around them, those that touch as one.
+func (m *matching) listHunks() []lineSpan {
+	var all []lineSpan
 	i, j, rows, columns := 0, 0, len(m.before.lines), len(m.after.lines)
 	for i < rows || j < columns {
 		if i < rows && m.pairs[i] == j {
 			i, j = i+1, j+1
 			continue
 		}
-		h := span{max(0, i-around), i, max(0, j-around), j}
+		h := lineSpan{max(0, i-around), i, max(0, j-around), j}
 		for h.to < rows && m.pairs[h.to] < 0 {
 			h.to++
 		}
@@ -218,8 +218,8 @@ func (m *matching) hunks() []span {
 	return all
 }
 
-// write writes a hunk.
-func (m *matching) write(b *strings.Builder, h span, before, after []string) {
+// writeHunk writes a hunk.
+func (m *matching) writeHunk(b *strings.Builder, h lineSpan, before, after []string) {
 	fmt.Fprintf(b, "@@ -%s +%s @@\n", ranged(h.from, h.to), ranged(h.after, h.end))
 	j := h.after
 	for i := h.from; i < h.to; i++ {

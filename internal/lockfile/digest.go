@@ -22,14 +22,14 @@ func strength(algorithm string) int {
 	return 0
 }
 
-// weak lists algorithms whose hashes can be forged, to be named as such.
-func weak(algorithm string) bool {
+// isWeak lists algorithms whose hashes can be forged, to be named as such.
+func isWeak(algorithm string) bool {
 	return slices.Contains([]string{"md5", "sha1", "sha224", "blake2b"}, algorithm)
 }
 
 // hexDigest reads a hash in hexadecimal. lacks says why it pins nothing, "" if it does.
 func hexDigest(algorithm, hash string) (digest, lacks string) {
-	if weak(algorithm) {
+	if isWeak(algorithm) {
 		return "", hasWeakHash
 	}
 	sum, err := hex.DecodeString(hash)

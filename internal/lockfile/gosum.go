@@ -17,7 +17,7 @@ const emptyGoMod = "h1:G7mAYYxgmS0lVkHyy2hEOLQCFB0DlQFTMLWggykrydY="
 // with "version/go.mod" its go.mod file. A release with only the latter is a
 // pin without digests: its metadata are in, and no file is.
 func readGoSum(b *builder, data []byte) error {
-	if err := b.lines(data, maxLine); err != nil {
+	if err := b.checkLines(data, maxLine); err != nil {
 		return err
 	}
 	s := sums{b: b, releases: map[pkgref.Ref]*policy.Pin{}, refused: map[pkgref.Ref]bool{}}
@@ -29,13 +29,13 @@ func readGoSum(b *builder, data []byte) error {
 			continue
 		}
 		if len(fields) != 3 {
-			return b.wrong(line, "a line must be module, version and hash")
+			return b.wrongLine(line, "a line must be module, version and hash")
 		}
 		if fields[2] == emptyGoMod {
-			b.skip(line, fields[0]+" "+fields[1], "has the hash of an empty file, which go ignores")
+			b.skipEntry(line, fields[0]+" "+fields[1], "has the hash of an empty file, which go ignores")
 			continue
 		}
-		if err := s.line(line, fields[0], fields[1], fields[2]); err != nil {
+		if err := s.readLine(line, fields[0], fields[1], fields[2]); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func readGoSum(b *builder, data []byte) error {
 		if s.refused[ref] {
 			continue
 		}
-		if err := b.add(ref, *s.releases[ref]); err != nil {
+		if err := b.addPin(ref, *s.releases[ref]); err != nil {
 			return err
 		}
 	}
@@ -58,9 +58,9 @@ type sums struct {
 	refused  map[pkgref.Ref]bool
 }
 
-func (s *sums) line(line int, module, version, hash string) error {
+func (s *sums) readLine(line int, module, version, hash string) error {
 	version, metadata := strings.CutSuffix(version, "/go.mod")
-	ref, is, err := s.b.ref(line, module, version)
+	ref, is, err := s.b.refOf(line, module, version)
 	if err != nil || !is {
 		return err
 	}

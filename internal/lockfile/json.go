@@ -11,12 +11,12 @@ import (
 // readJSON reads one JSON value; duplicate keys are refused by the decoder.
 func (b *builder) readJSON(data []byte) (*value, error) {
 	r := &jsonReader{b: b, data: data, dec: jsontext.NewDecoder(bytes.NewBuffer(data)), line: 1}
-	v, err := r.value(0)
+	v, err := r.readValue(0)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, b.wrong(r.here(), "something follows the end of the JSON document")
+		return nil, b.wrongLine(r.lineHere(), "something follows the end of the JSON document")
 	}
 	return v, nil
 }
@@ -30,39 +30,39 @@ type jsonReader struct {
 	line int
 }
 
-// here is the line of the token that was read last.
-func (r *jsonReader) here() int {
+// lineHere is the line of the token that was read last.
+func (r *jsonReader) lineHere() int {
 	offset := min(int(r.dec.InputOffset()), len(r.data))
 	r.line += bytes.Count(r.data[r.at:offset], []byte{'\n'})
 	r.at = offset
 	return r.line
 }
 
-func (r *jsonReader) token() (jsontext.Token, error) {
+func (r *jsonReader) nextToken() (jsontext.Token, error) {
 	t, err := r.dec.ReadToken()
 	if err == nil {
 		return t, nil
 	}
-	line := r.here()
+	line := r.lineHere()
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		offset := max(r.at, min(int(syntax.ByteOffset), len(r.data)))
 		line += bytes.Count(r.data[r.at:offset], []byte{'\n'})
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return t, r.b.wrong(line, "a key is there twice")
+			return t, r.b.wrongLine(line, "a key is there twice")
 		}
 	}
-	return t, r.b.wrong(line, "the file is not JSON, or was cut")
+	return t, r.b.wrongLine(line, "the file is not JSON, or was cut")
 }
 
-func (r *jsonReader) value(depth int) (*value, error) {
-	t, err := r.token()
+func (r *jsonReader) readValue(depth int) (*value, error) {
+	t, err := r.nextToken()
 	if err != nil {
 		return nil, err
 	}
 	if depth > maxDepth {
-		return nil, r.b.wrong(r.here(), "values lie more than %d deep", maxDepth)
+		return nil, r.b.wrongLine(r.lineHere(), "values lie more than %d deep", maxDepth)
 	}
-	v := &value{line: r.here()}
+	v := &value{line: r.lineHere()}
 	if err := r.b.counted(v.line); err != nil {
 		return nil, err
 	}
@@ -78,30 +78,30 @@ func (r *jsonReader) value(depth int) (*value, error) {
 		v.text = t.String()
 		return v, nil
 	}
-	return v, r.fill(v, depth)
+	return v, r.fillValue(v, depth)
 }
 
-// fill reads what is in a mapping or list up to its end.
-func (r *jsonReader) fill(v *value, depth int) error {
+// fillValue reads what is in a mapping or list up to its end.
+func (r *jsonReader) fillValue(v *value, depth int) error {
 	for {
 		if next := r.dec.PeekKind(); next == '}' || next == ']' {
-			_, err := r.token()
+			_, err := r.nextToken()
 			return err
 		}
 		name := ""
 		if v.kind == mapping {
-			key, err := r.token()
+			key, err := r.nextToken()
 			if err != nil {
 				return err
 			}
 			name = key.String()
 		}
-		item, err := r.value(depth + 1)
+		item, err := r.readValue(depth + 1)
 		switch {
 		case err != nil:
 			return err
 		case v.kind == mapping:
-			v.put(name, item)
+			v.putItem(name, item)
 		default:
 			v.values = append(v.values, item)
 		}

@@ -26,14 +26,14 @@ func readPackageLock(b *builder, data []byte) error {
 		return err
 	}
 	if version != "2" && version != "3" {
-		return b.wrong(root.line, "the file has lockfileVersion %q; 2 and 3 are read: write it again with npm 7 or later", excerpt.Of(version, maxQuoted))
+		return b.wrongLine(root.line, "the file has lockfileVersion %q; 2 and 3 are read: write it again with npm 7 or later", excerpt.Of(version, maxQuoted))
 	}
-	packages, err := b.child(root, "packages", mapping)
+	packages, err := b.childOf(root, "packages", mapping)
 	if err != nil {
 		return err
 	}
 	if packages == nil {
-		return b.wrong(root.line, "the file has no packages")
+		return b.wrongLine(root.line, "the file has no packages")
 	}
 	for _, entry := range packages.values {
 		if err := b.object(entry, "a package"); err != nil {
@@ -54,7 +54,7 @@ func askedElsewhere(packages *value) map[string]bool {
 	names := map[string]bool{}
 	for _, entry := range packages.values {
 		for _, key := range []string{"dependencies", "devDependencies", "optionalDependencies", "peerDependencies"} {
-			wanted := entry.get(key)
+			wanted := entry.getItem(key)
 			if wanted == nil || wanted.kind != mapping {
 				continue
 			}
@@ -88,12 +88,12 @@ func isBundled(place string, packages *value) bool {
 			return false
 		}
 		place = place[:at]
-		around := packages.get(place)
+		around := packages.getItem(place)
 		if around == nil {
 			continue
 		}
 		for _, key := range []string{"bundleDependencies", "bundledDependencies"} {
-			if brings := around.get(key); brings != nil && (len(brings.values) > 0 || brings.text == "true") {
+			if brings := around.getItem(key); brings != nil && (len(brings.values) > 0 || brings.text == "true") {
 				return true
 			}
 		}
@@ -104,10 +104,10 @@ func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map
 	name := installedAs(place)
 	installed, asked := name, elsewhere[name]
 	switch {
-	case name == "" || entry.isTrue("inBundle") && entry.get("integrity") == nil && isBundled(place, packages):
+	case name == "" || entry.isTrue("inBundle") && entry.getItem("integrity") == nil && isBundled(place, packages):
 		return nil
 	case entry.isTrue("link"):
-		return b.own(entry.line, name)
+		return b.refuseOwn(entry.line, name)
 	}
 	own, _, err := b.string(entry, "name") // of an alias
 	if err != nil {
@@ -129,10 +129,10 @@ func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map
 		return err
 	case from != "":
 		return b.npmElsewhere(line, installed, name, version, from)
-	case version == "" && entry.get("resolved") != nil:
+	case version == "" && entry.getItem("resolved") != nil:
 		return b.unpinnable(line, name, "", "has no version")
 	case version == "" && entry.isTrue("optional"):
-		b.skip(line, name, "is optional and for another system")
+		b.skipEntry(line, name, "is optional and for another system")
 		return nil
 	}
 	ref, is, err := b.npmRef(line, installed, name, version)
@@ -148,7 +148,7 @@ func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map
 
 // npmRef is ref, and refuses the name too that the project asks by for what is none: a registry may have something else under it.
 func (b *builder) npmRef(line int, installed, name, version string) (ref pkgref.Ref, is bool, err error) {
-	ref, is, err = b.ref(line, name, version)
+	ref, is, err = b.refOf(line, name, version)
 	if err == nil && !is && installed != name {
 		err = b.unpinnable(line, installed, "", "stands for a package that can't be read")
 	}
@@ -173,13 +173,13 @@ func (b *builder) pinIntegrity(line int, ref pkgref.Ref, entry, in *value) error
 		return err
 	}
 	if at == 0 {
-		return b.pin(line, ref, nil)
+		return b.pinRelease(line, ref, nil)
 	}
 	digests, lacks := integrityDigests(sri)
 	if lacks != "" {
 		return b.unpinnable(line, ref.Name, ref.Version, lacks)
 	}
-	return b.pin(line, ref, digests)
+	return b.pinRelease(line, ref, digests)
 }
 
 // npmSource is why what does not come from a registry pins nothing; "": it does. A registry may have its tarballs wherever it likes, so a
@@ -219,7 +219,7 @@ func (b *builder) npmTarball(entry *value, key string, ref pkgref.Ref) error {
 		return nil // a registry's with names of its own, whose file is held to the hash
 	}
 	if !isTarballOf(location, ref) {
-		return b.wrong(line, "%q is not the tarball of %s %s", excerpt.Of(location, maxQuoted), ref.Name, ref.Version)
+		return b.wrongLine(line, "%q is not the tarball of %s %s", excerpt.Of(location, maxQuoted), ref.Name, ref.Version)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func Origins(name string, data []byte) ([]Origin, error) {
 		err = read(o, root)
 	}
 	if err == nil && len(o.all) > maxPins {
-		err = o.b.wrong(o.all[maxPins].Line, "the file has more than %d entries", maxPins)
+		err = o.b.wrongLine(o.all[maxPins].Line, "the file has more than %d entries", maxPins)
 	}
 	return o.all, err
 }
@@ -53,7 +53,7 @@ type origins struct {
 	all []Origin
 }
 
-func (o *origins) add(name string, line int, registry string) {
+func (o *origins) addOrigin(name string, line int, registry string) {
 	if name != "" && len(o.all) <= maxPins { // Origins says that there are too many
 		o.all = append(o.all, Origin{name, line, registry})
 	}
@@ -64,7 +64,7 @@ func textOf(v *value, key string) string {
 	if v.kind != mapping {
 		return ""
 	}
-	if f := v.get(key); f != nil && f.kind == text {
+	if f := v.getItem(key); f != nil && f.kind == text {
 		return f.text
 	}
 	return ""
@@ -75,15 +75,15 @@ func itemsOf(v *value, key string) []*value {
 	if v.kind != mapping {
 		return nil
 	}
-	if f := v.get(key); f != nil {
+	if f := v.getItem(key); f != nil {
 		return f.values
 	}
 	return nil
 }
 
-// npm reads versions 2 and 3, and the tree of version 1, which version 2 has too.
-func (o *origins) npm(root *value) error {
-	packages, err := o.b.child(root, "packages", mapping)
+// readNPM reads versions 2 and 3, and the tree of version 1, which version 2 has too.
+func (o *origins) readNPM(root *value) error {
+	packages, err := o.b.childOf(root, "packages", mapping)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (o *origins) npm(root *value) error {
 }
 
 func (o *origins) npmTree(of *value) error {
-	tree, err := o.b.child(of, "dependencies", mapping)
+	tree, err := o.b.childOf(of, "dependencies", mapping)
 	if err != nil || tree == nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (o *origins) npmEntry(name string, entry *value) {
 		registry = registryOf(from, names)
 	}
 	for _, one := range names {
-		o.add(one, entry.line, registry)
+		o.addOrigin(one, entry.line, registry)
 	}
 }
 
@@ -160,9 +160,9 @@ func registryOf(from string, names []string) string {
 	return from
 }
 
-func (o *origins) pnpm(root *value) error {
+func (o *origins) readPNPM(root *value) error {
 	o.pnpmLinks(root)
-	packages, err := o.b.child(root, "packages", mapping)
+	packages, err := o.b.childOf(root, "packages", mapping)
 	if err != nil || packages == nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (o *origins) pnpm(root *value) error {
 		if err := o.b.object(entry, "a package"); err != nil {
 			return err
 		}
-		resolution, err := o.b.child(entry, "resolution", mapping)
+		resolution, err := o.b.childOf(entry, "resolution", mapping)
 		if err != nil {
 			return err
 		}
@@ -184,14 +184,14 @@ func (o *origins) pnpm(root *value) error {
 		}
 		tarball := textOf(resolution, "tarball")
 		switch {
-		case resolution.get("directory") != nil, resolution.get("repo") != nil:
-			o.add(name, entry.line, "")
+		case resolution.getItem("directory") != nil, resolution.getItem("repo") != nil:
+			o.addOrigin(name, entry.line, "")
 		case textOf(resolution, "registry") != "":
-			o.add(name, entry.line, textOf(resolution, "registry"))
+			o.addOrigin(name, entry.line, textOf(resolution, "registry"))
 		case host != "": // without its path, so that it is never the one that is asked here
-			o.add(name, entry.line, host)
+			o.addOrigin(name, entry.line, host)
 		case tarball != "":
-			o.add(name, entry.line, registryOf(tarball, []string{name}))
+			o.addOrigin(name, entry.line, registryOf(tarball, []string{name}))
 		}
 	}
 	return nil
@@ -201,7 +201,7 @@ func (o *origins) pnpm(root *value) error {
 func (o *origins) pnpmLinks(root *value) {
 	for _, project := range append([]*value{root}, itemsOf(root, "importers")...) {
 		for _, key := range []string{"dependencies", "devDependencies", "optionalDependencies"} {
-			all := project.get(key)
+			all := project.getItem(key)
 			if all == nil {
 				continue
 			}
@@ -211,7 +211,7 @@ func (o *origins) pnpmLinks(root *value) {
 					version = textOf(all.values[i], "version")
 				}
 				if strings.HasPrefix(version, "link:") || strings.HasPrefix(version, "file:") {
-					o.add(name, all.values[i].line, "")
+					o.addOrigin(name, all.values[i].line, "")
 				}
 			}
 		}
@@ -240,14 +240,14 @@ func (o *origins) pnpmName(key string, entry *value) (name, host string, err err
 	}
 	name, _, versioned := strings.Cut(parts[0], "@")
 	if name == "" || !versioned && len(parts) == 1 {
-		return "", "", o.b.wrong(entry.line, "%q has no name of a package", excerpt.Of(key, maxQuoted))
+		return "", "", o.b.wrongLine(entry.line, "%q has no name of a package", excerpt.Of(key, maxQuoted))
 	}
 	return scope + name, host, nil
 }
 
 // packages calls a function for each package in a list, with its name.
 func (o *origins) packages(root *value, key string, note func(p *value, name string) error) error {
-	all, err := o.b.child(root, key, list)
+	all, err := o.b.childOf(root, key, list)
 	if err != nil || all == nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (o *origins) packages(root *value, key string, note func(p *value, name str
 		}
 		name, _, err := o.b.string(p, "name")
 		if err == nil && name == "" {
-			err = o.b.wrong(p.line, "a package has no name")
+			err = o.b.wrongLine(p.line, "a package has no name")
 		}
 		if err == nil {
 			err = note(p, name)
@@ -269,28 +269,28 @@ func (o *origins) packages(root *value, key string, note func(p *value, name str
 	return nil
 }
 
-// addIf notes that a package comes from no registry if it has one of some keys.
-func (o *origins) addIf(p *value, name string, keys ...string) {
-	if slices.ContainsFunc(keys, func(key string) bool { return p.get(key) != nil }) {
-		o.add(name, p.line, "")
+// addOriginIf notes that a package comes from no registry if it has one of some keys.
+func (o *origins) addOriginIf(p *value, name string, keys ...string) {
+	if slices.ContainsFunc(keys, func(key string) bool { return p.getItem(key) != nil }) {
+		o.addOrigin(name, p.line, "")
 	}
 }
 
-// uv reads also what early releases wrote: [[distribution]], and source as "registry+ADDRESS".
-func (o *origins) uv(root *value) error {
+// readUV reads also what early releases wrote: [[distribution]], and source as "registry+ADDRESS".
+func (o *origins) readUV(root *value) error {
 	for _, key := range []string{"package", "distribution"} {
 		err := o.packages(root, key, func(p *value, name string) error {
-			if source := p.get("source"); source != nil && source.kind == text {
+			if source := p.getItem("source"); source != nil && source.kind == text {
 				registry, _ := strings.CutPrefix(source.text, "registry+")
 				if registry == source.text {
 					registry = ""
 				}
-				o.add(name, p.line, registry)
+				o.addOrigin(name, p.line, registry)
 				return nil
 			}
-			source, err := o.b.child(p, "source", mapping)
+			source, err := o.b.childOf(p, "source", mapping)
 			if err == nil && source != nil {
-				o.add(name, p.line, textOf(source, "registry"))
+				o.addOrigin(name, p.line, textOf(source, "registry"))
 			}
 			return err
 		})
@@ -303,7 +303,7 @@ func (o *origins) uv(root *value) error {
 
 func (o *origins) poetry(root *value) error {
 	return o.packages(root, "package", func(p *value, name string) error {
-		source, err := o.b.child(p, "source", mapping)
+		source, err := o.b.childOf(p, "source", mapping)
 		if err != nil || source == nil {
 			return err // without one it is Poetry's own default
 		}
@@ -311,24 +311,24 @@ func (o *origins) poetry(root *value) error {
 		if textOf(source, "type") == "legacy" {
 			registry = textOf(source, "url")
 		}
-		o.add(name, p.line, registry)
+		o.addOrigin(name, p.line, registry)
 		return nil
 	})
 }
 
-func (o *origins) pdm(root *value) error {
+func (o *origins) readPDM(root *value) error {
 	return o.packages(root, "package", func(p *value, name string) error {
-		o.addIf(p, name, "git", "hg", "svn", "bzr", "path", "url")
+		o.addOriginIf(p, name, "git", "hg", "svn", "bzr", "path", "url")
 		return nil
 	})
 }
 
 func (o *origins) pylock(root *value) error {
 	return o.packages(root, "packages", func(p *value, name string) error {
-		if p.get("index") != nil {
-			o.add(name, p.line, textOf(p, "index"))
+		if p.getItem("index") != nil {
+			o.addOrigin(name, p.line, textOf(p, "index"))
 		}
-		o.addIf(p, name, "vcs", "directory", "archive")
+		o.addOriginIf(p, name, "vcs", "directory", "archive")
 		return nil
 	})
 }
@@ -336,7 +336,7 @@ func (o *origins) pylock(root *value) error {
 // pipfile reads what names the sources that are listed before. A package that names none comes from any of them.
 func (o *origins) pipfile(root *value) error {
 	sources, all := map[string]string{}, []string{}
-	if meta := root.get("_meta"); meta != nil {
+	if meta := root.getItem("_meta"); meta != nil {
 		for _, s := range itemsOf(meta, "sources") {
 			sources[textOf(s, "name")] = textOf(s, "url")
 			all = append(all, textOf(s, "url"))
@@ -362,14 +362,14 @@ func (o *origins) pipfile(root *value) error {
 func (o *origins) pipfileEntry(name string, entry *value, sources map[string]string, all []string) {
 	before := len(o.all)
 	if entry.kind == mapping {
-		o.addIf(entry, name, "git", "hg", "svn", "bzr", "path", "file", "url")
+		o.addOriginIf(entry, name, "git", "hg", "svn", "bzr", "path", "file", "url")
 	}
 	switch index := textOf(entry, "index"); {
 	case index != "":
-		o.add(name, entry.line, sources[index])
+		o.addOrigin(name, entry.line, sources[index])
 	case len(o.all) == before:
 		for _, source := range all[:min(len(all), maxPins+1-before)] { // with which Origins says that there are too many
-			o.add(name, entry.line, source)
+			o.addOrigin(name, entry.line, source)
 		}
 	}
 }

@@ -20,13 +20,13 @@ const MaxBytes = 16 << 20
 // maxPins bounds the releases in one lockfile.
 const maxPins = 100_000
 
-// reader reads one format.
-type reader func(b *builder, data []byte) error
+// formatReader reads one format.
+type formatReader func(b *builder, data []byte) error
 
 // formats is the list of the formats that are read, by the names in pkgref by which they
 // are told, as their tools do. A new one is its file and one line here.
-func formats() map[string]reader {
-	return map[string]reader{
+func formats() map[string]formatReader {
+	return map[string]formatReader{
 		"*.txt":               readRequirements,
 		"uv.lock":             readUV,
 		"pylock.toml":         readPylock,
@@ -40,7 +40,7 @@ func formats() map[string]reader {
 }
 
 // formatOf is nil for what no lockfile is called.
-func formatOf(base string) (reader, pkgref.Ecosystem) {
+func formatOf(base string) (formatReader, pkgref.Ecosystem) {
 	for _, ecosystem := range pkgref.Ecosystems() {
 		for _, l := range ecosystem.Lockfiles() {
 			if l.Is(base) {
@@ -55,19 +55,19 @@ func formatOf(base string) (reader, pkgref.Ecosystem) {
 func originsOf(base string) (read originReader, parse func(b *builder, data []byte) (*value, error)) {
 	switch base {
 	case "package-lock.json", "npm-shrinkwrap.json":
-		return (*origins).npm, (*builder).readJSON
+		return (*origins).readNPM, (*builder).readJSON
 	case "Pipfile.lock":
 		return (*origins).pipfile, (*builder).readJSON
 	case "uv.lock":
-		return (*origins).uv, (*builder).readTOML
+		return (*origins).readUV, (*builder).readTOML
 	case "poetry.lock":
 		return (*origins).poetry, (*builder).readTOML
 	case "pdm.lock":
-		return (*origins).pdm, (*builder).readTOML
+		return (*origins).readPDM, (*builder).readTOML
 	case "pylock.toml":
 		return (*origins).pylock, (*builder).readTOML
 	case "pnpm-lock.yaml":
-		return (*origins).pnpm, func(b *builder, data []byte) (*value, error) {
+		return (*origins).readPNPM, func(b *builder, data []byte) (*value, error) {
 			documents, err := b.readYAML(data, 2)
 			if err != nil {
 				return nil, err
@@ -81,7 +81,7 @@ func originsOf(base string) (read originReader, parse func(b *builder, data []by
 // Parse reads a lockfile. Its format is told by the last part of its name. The
 // error is ErrInvalid and reads "name:line: sentence".
 func Parse(name string, data []byte) (*Lockfile, error) {
-	return parse(name, data, &builder{})
+	return parseLockfile(name, data, &builder{})
 }
 
 // ParseResolved reads what a resolver left in a lockfile's format. What it could not pin is
@@ -89,11 +89,11 @@ func Parse(name string, data []byte) (*Lockfile, error) {
 // that pin nothing are errors, since a resolver was asked for releases alone.
 func ParseResolved(name string, data []byte) (lock *Lockfile, unpinned []pkgref.Ref, err error) {
 	b := &builder{resolved: true}
-	lock, err = parse(name, data, b)
+	lock, err = parseLockfile(name, data, b)
 	return lock, b.unpinned, err
 }
 
-func parse(name string, data []byte, b *builder) (*Lockfile, error) {
+func parseLockfile(name string, data []byte, b *builder) (*Lockfile, error) {
 	read, ecosystem := formatOf(path.Base(name))
 	switch {
 	case read == nil:
@@ -103,7 +103,7 @@ func parse(name string, data []byte, b *builder) (*Lockfile, error) {
 	}
 	b.name, b.ecosystem, b.pins, b.requires, b.unpinnables = name, ecosystem, map[string][]policy.Pin{}, map[pkgref.Ref][]Requirement{}, map[string][]policy.Unpinned{}
 	bare := bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin a file with a mark, which their tools ignore
-	if err := b.text(bare); err != nil {
+	if err := b.checkText(bare); err != nil {
 		return nil, err
 	}
 	if err := read(b, bare); err != nil {
@@ -133,25 +133,25 @@ type builder struct {
 	unpinned []pkgref.Ref // those
 }
 
-// wrong is an error in a line.
-func (b *builder) wrong(line int, format string, args ...any) error {
+// wrongLine is an error in a line.
+func (b *builder) wrongLine(line int, format string, args ...any) error {
 	return fault.Invalid("%s:%d: %s", b.name, line, fmt.Sprintf(format, args...))
 }
 
-// text refuses bytes that are no text, and what an editor would not show.
-func (b *builder) text(data []byte) error {
+// checkText refuses bytes that are no text, and what an editor would not show.
+func (b *builder) checkText(data []byte) error {
 	line, rest := 1, data
 	for len(rest) > 0 {
 		r, n := utf8.DecodeRune(rest)
 		switch {
 		case r == utf8.RuneError && n == 1:
-			return b.wrong(line, "the file is not UTF-8 text")
+			return b.wrongLine(line, "the file is not UTF-8 text")
 		case r == '\ufeff':
-			return b.wrong(line, "the file has a byte order mark in it; take it out")
+			return b.wrongLine(line, "the file has a byte order mark in it; take it out")
 		case r == '\n':
 			line++
 		case (r < ' ' && r != '\t' && r != '\r') || r == 0x7f:
-			return b.wrong(line, "the file has a control character")
+			return b.wrongLine(line, "the file has a control character")
 		}
 		rest = rest[n:]
 	}
@@ -161,29 +161,29 @@ func (b *builder) text(data []byte) error {
 // maxLine bounds a line of a format that is read line by line.
 const maxLine = 64 << 10
 
-// lines refuses lines of more than most bytes.
-func (b *builder) lines(data []byte, most int) error {
+// checkLines refuses lines of more than most bytes.
+func (b *builder) checkLines(data []byte, most int) error {
 	line := 0
 	for text := range bytes.Lines(data) {
 		if line++; len(text) > most {
-			return b.wrong(line, "the line has more than %d bytes", most)
+			return b.wrongLine(line, "the line has more than %d bytes", most)
 		}
 	}
 	return nil
 }
 
-// ref makes the canonical name and version of a pin. is false for an entry that pins nothing: then its name is refused, or it is one
+// refOf makes the canonical name and version of a pin. is false for an entry that pins nothing: then its name is refused, or it is one
 // that no registry has, and that nobody can ask one for. A resolver's answer must not have such an entry.
-func (b *builder) ref(line int, name, version string) (ref pkgref.Ref, is bool, err error) {
+func (b *builder) refOf(line int, name, version string) (ref pkgref.Ref, is bool, err error) {
 	ref, err = pkgref.New(b.ecosystem, name, version)
 	if err == nil && ref.Version != "" {
 		return ref, true, nil
 	}
 	if b.resolved {
-		return ref, false, b.wrong(line, "%q %q is not the name and version of a package", excerpt.Of(name, maxQuoted), excerpt.Of(version, maxQuoted))
+		return ref, false, b.wrongLine(line, "%q %q is not the name and version of a package", excerpt.Of(name, maxQuoted), excerpt.Of(version, maxQuoted))
 	}
 	if _, err := pkgref.CanonicalName(b.ecosystem, name); err != nil {
-		b.skip(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has")
+		b.skipEntry(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has")
 		return ref, false, nil //nolint:nilerr // nobody can ask a registry for it
 	}
 	return ref, false, b.unpinnable(line, name, "", hasNoVersion)
@@ -200,9 +200,9 @@ func (b *builder) noteScripts(ref pkgref.Ref, entry *value) {
 	b.scripts[ref.Name] = entry.line
 }
 
-// pin adds a release. One without a digest would let any file of the release in,
+// pinRelease adds a release. One without a digest would let any file of the release in,
 // or none: its name is refused.
-func (b *builder) pin(line int, ref pkgref.Ref, digests []string) error {
+func (b *builder) pinRelease(line int, ref pkgref.Ref, digests []string) error {
 	if len(digests) == 0 && b.resolved && len(b.unpinned) < maxPins {
 		b.unpinned = append(b.unpinned, ref)
 		return nil
@@ -210,12 +210,12 @@ func (b *builder) pin(line int, ref pkgref.Ref, digests []string) error {
 	if len(digests) == 0 {
 		return b.unpinnable(line, ref.Name, ref.Version, hasNoHash)
 	}
-	return b.add(ref, policy.Pin{Version: ref.Version, Digests: digests, Lockfile: b.name, Line: line})
+	return b.addPin(ref, policy.Pin{Version: ref.Version, Digests: digests, Lockfile: b.name, Line: line})
 }
 
-func (b *builder) add(ref pkgref.Ref, pin policy.Pin) error {
+func (b *builder) addPin(ref pkgref.Ref, pin policy.Pin) error {
 	if b.count++; b.count > maxPins {
-		return b.wrong(pin.Line, "the file has more than %d entries", maxPins)
+		return b.wrongLine(pin.Line, "the file has more than %d entries", maxPins)
 	}
 	b.pins[ref.Name] = append(b.pins[ref.Name], pin)
 	return nil

@@ -16,7 +16,7 @@ func readPnpm(b *builder, data []byte) error {
 		return err
 	}
 	if len(documents) > 1 && !isOfTools(documents[0]) {
-		return b.wrong(documents[1].line, "the file has more than one YAML document, and the first is not that of the tools by which pnpm is run")
+		return b.wrongLine(documents[1].line, "the file has more than one YAML document, and the first is not that of the tools by which pnpm is run")
 	}
 	for _, root := range documents {
 		if err := b.pnpmDocument(root); err != nil {
@@ -28,7 +28,7 @@ func readPnpm(b *builder, data []byte) error {
 
 // isOfTools tells whether a document names what pnpm itself is run by, and nothing that a project depends on.
 func isOfTools(root *value) bool {
-	importers := root.get("importers")
+	importers := root.getItem("importers")
 	if importers == nil || importers.kind != mapping || len(importers.values) == 0 {
 		return false
 	}
@@ -51,9 +51,9 @@ func (b *builder) pnpmDocument(root *value) error {
 		return err
 	}
 	if !strings.HasPrefix(version, "6.") && !strings.HasPrefix(version, "9.") {
-		return b.wrong(root.line, "the file has lockfileVersion %q; 6 and 9 are read: write it again with pnpm 8 or later", excerpt.Of(version, maxQuoted))
+		return b.wrongLine(root.line, "the file has lockfileVersion %q; 6 and 9 are read: write it again with pnpm 8 or later", excerpt.Of(version, maxQuoted))
 	}
-	packages, err := b.child(root, "packages", mapping)
+	packages, err := b.childOf(root, "packages", mapping)
 	if err != nil {
 		return err
 	}
@@ -79,12 +79,12 @@ func (b *builder) pnpmDocument(root *value) error {
 // Version 6 has those of a single project at its root.
 func (b *builder) pnpmProjects(root *value) error {
 	projects := []*value{root}
-	if importers := root.get("importers"); importers != nil {
+	if importers := root.getItem("importers"); importers != nil {
 		projects = append(projects, importers.values...)
 	}
 	for _, project := range projects {
 		for _, key := range []string{"dependencies", "devDependencies", "optionalDependencies"} {
-			all := project.get(key)
+			all := project.getItem(key)
 			if all == nil {
 				continue
 			}
@@ -99,14 +99,14 @@ func (b *builder) pnpmProjects(root *value) error {
 }
 
 func (b *builder) pnpmDependency(name string, of *value) error {
-	version := of.get("version")
+	version := of.getItem("version")
 	if version == nil || strings.HasPrefix(version.text, "runtime:") {
 		return nil
 	}
 	from, _, _ := strings.Cut(version.text, "(")
 	switch {
 	case strings.HasPrefix(from, "link:"):
-		return b.own(of.line, name)
+		return b.refuseOwn(of.line, name)
 	case isRelease(from) || len(b.unpinnables[name]) > 0:
 		return nil
 	}
@@ -129,7 +129,7 @@ func isRelease(from string) bool {
 // pnpmSnapshots reads what version 9 says of the packages' dependencies: one
 // entry for each set of peers that a package was installed with.
 func (b *builder) pnpmSnapshots(root *value) error {
-	snapshots, err := b.child(root, "snapshots", mapping)
+	snapshots, err := b.childOf(root, "snapshots", mapping)
 	if err != nil || snapshots == nil {
 		return err
 	}
@@ -150,39 +150,39 @@ func (b *builder) pnpmSnapshots(root *value) error {
 // pnpmPackage reads an entry whose key is "name@version", in version 6 with a
 // slash before it, and perhaps with peers in parentheses behind it.
 func (b *builder) pnpmPackage(key string, entry *value) error {
-	resolution, err := b.child(entry, "resolution", mapping)
+	resolution, err := b.childOf(entry, "resolution", mapping)
 	if err != nil {
 		return err
 	}
 	line := entry.line
 	if resolution == nil {
-		return b.wrong(line, "%q has no resolution", excerpt.Of(key, maxQuoted))
+		return b.wrongLine(line, "%q has no resolution", excerpt.Of(key, maxQuoted))
 	}
-	if resolution.get("directory") != nil {
+	if resolution.getItem("directory") != nil {
 		return b.pnpmDirectory(line, key, entry)
 	}
 	name, version, err := b.pnpmKey(line, key, entry)
 	if err != nil {
 		return err
 	}
-	hashed, linked := resolution.get("integrity") != nil, resolution.get("tarball") != nil
+	hashed, linked := resolution.getItem("integrity") != nil, resolution.getItem("tarball") != nil
 	switch {
 	case strings.HasPrefix(version, "runtime:"):
-		b.skip(line, name+"@"+version, "is a runtime, which pnpm downloads from elsewhere")
+		b.skipEntry(line, name+"@"+version, "is a runtime, which pnpm downloads from elsewhere")
 		return nil
-	case resolution.get("type") != nil || resolution.get("repo") != nil || resolution.get("commit") != nil:
+	case resolution.getItem("type") != nil || resolution.getItem("repo") != nil || resolution.getItem("commit") != nil:
 		return b.unpinnable(line, name, "", "comes from a repository")
 	case strings.ContainsAny(version, "/:"):
 		return b.unpinnable(line, name, "", "comes from a URL of its own or a file")
 	case !hashed && linked && !b.resolved: // a resolver has it of what is made when somebody wants it
 		return b.unpinnable(line, name, version, hasNoHash)
 	}
-	ref, is, err := b.ref(line, name, version)
+	ref, is, err := b.refOf(line, name, version)
 	if err != nil || !is {
 		return err
 	}
 	if !hashed {
-		return b.pin(line, ref, nil)
+		return b.pinRelease(line, ref, nil)
 	}
 	if err := b.npmTarball(resolution, "tarball", ref); err != nil {
 		return err
@@ -194,9 +194,9 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 // pnpmDirectory refuses the name of a directory of the project's own. One without a name is told: nobody can say which it has.
 func (b *builder) pnpmDirectory(line int, key string, entry *value) error {
 	if name, _, err := b.pnpmKey(line, key, entry); err == nil {
-		return b.own(line, name)
+		return b.refuseOwn(line, name)
 	}
-	b.skip(line, key, "is a directory without a name here")
+	b.skipEntry(line, key, "is a directory without a name here")
 	return nil
 }
 
@@ -214,7 +214,7 @@ func (b *builder) pnpmKey(line int, key string, entry *value) (name, version str
 	scoped := strings.TrimPrefix(bare, "@")
 	name, version, ok := strings.Cut(scoped, "@")
 	if !ok || name == "" {
-		return "", "", b.wrong(line, "%q is not name@version", excerpt.Of(key, maxQuoted))
+		return "", "", b.wrongLine(line, "%q is not name@version", excerpt.Of(key, maxQuoted))
 	}
 	return bare[:len(bare)-len(scoped)] + name, version, nil
 }

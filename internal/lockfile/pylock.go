@@ -19,9 +19,9 @@ func readPylock(b *builder, data []byte) error {
 		return err
 	}
 	if !strings.HasPrefix(version, "1.") {
-		return b.wrong(1, "the file has lock-version %q; version 1 is read", excerpt.Of(version, maxQuoted))
+		return b.wrongLine(1, "the file has lock-version %q; version 1 is read", excerpt.Of(version, maxQuoted))
 	}
-	packages, err := b.child(root, "packages", list)
+	packages, err := b.childOf(root, "packages", list)
 	if err != nil || packages == nil {
 		return err
 	}
@@ -41,23 +41,23 @@ func (b *builder) pylockPackage(p *value) error {
 	if err != nil {
 		return err
 	}
-	if p.get("directory") != nil {
-		return b.own(p.line, name)
+	if p.getItem("directory") != nil {
+		return b.refuseOwn(p.line, name)
 	}
 	version, _, err := b.string(p, "version")
 	if err != nil {
 		return err
 	}
 	for key, from := range map[string]string{"vcs": "repository", "archive": "file or a URL of its own"} {
-		if p.get(key) != nil {
+		if p.getItem(key) != nil {
 			return b.unpinnable(p.line, name, version, "comes from a "+from+", not from an index")
 		}
 	}
-	ref, is, err := b.ref(p.line, name, version)
+	ref, is, err := b.refOf(p.line, name, version)
 	if err != nil || !is {
 		return err
 	}
-	b.requireNames(ref, p.get("dependencies"))
+	b.requireNames(ref, p.getItem("dependencies"))
 	files, err := b.pylockFiles(p)
 	if err != nil {
 		return err
@@ -73,16 +73,16 @@ func (b *builder) pylockPackage(p *value) error {
 		}
 		digests = append(digests, found...)
 	}
-	return b.pin(p.line, ref, digests)
+	return b.pinRelease(p.line, ref, digests)
 }
 
 // pylockFiles are the tables of a package's files.
 func (b *builder) pylockFiles(p *value) (files []*value, err error) {
-	sdist, err := b.child(p, "sdist", mapping)
+	sdist, err := b.childOf(p, "sdist", mapping)
 	if err != nil {
 		return nil, err
 	}
-	wheels, err := b.child(p, "wheels", list)
+	wheels, err := b.childOf(p, "wheels", list)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (b *builder) pylockFile(f *value, ref pkgref.Ref) (digests []string, lacks 
 	if err := b.fileName(f, ref, "url", "path", "name"); err != nil {
 		return nil, "", err
 	}
-	hashes, err := b.child(f, "hashes", mapping)
+	hashes, err := b.childOf(f, "hashes", mapping)
 	if err != nil {
 		return nil, "", err
 	}
@@ -113,7 +113,7 @@ func (b *builder) pylockFile(f *value, ref pkgref.Ref) (digests []string, lacks 
 	for i, algorithm := range hashes.keys {
 		v := hashes.values[i]
 		if v.kind != text {
-			return nil, "", b.wrong(v.line, "a hash must be a string")
+			return nil, "", b.wrongLine(v.line, "a hash must be a string")
 		}
 		digest, wrong := hexDigest(algorithm, v.text)
 		switch wrong {

@@ -43,7 +43,7 @@ type word struct {
 // readRequirements reads pip's requirements with hashes. What is no pin with its hashes refuses its
 // name; options that would bring packages from elsewhere are errors. The project's own directories are left out.
 func readRequirements(b *builder, data []byte) error {
-	if err := b.lines(data, maxLine); err != nil {
+	if err := b.checkLines(data, maxLine); err != nil {
 		return err
 	}
 	var words []word
@@ -53,7 +53,7 @@ func readRequirements(b *builder, data []byte) error {
 		line++
 		physical = strings.TrimRight(physical, "\r\n")
 		if strings.ContainsAny(physical, endsOfPython) {
-			return b.wrong(line, "a character is in the line that ends one for pip alone; take it out")
+			return b.wrongLine(line, "a character is in the line that ends one for pip alone; take it out")
 		}
 		continued := strings.HasSuffix(physical, `\`)
 		bare := physical
@@ -61,7 +61,7 @@ func readRequirements(b *builder, data []byte) error {
 			bare = comment.ReplaceAllString(physical, "")
 		}
 		if continued && !strings.HasSuffix(bare, `\`) {
-			return b.wrong(line, "a comment ends with a backslash, which would make the next line a comment too")
+			return b.wrongLine(line, "a comment ends with a backslash, which would make the next line a comment too")
 		}
 		bare = strings.TrimSuffix(bare, `\`)
 		words = appendWords(words, bare, line, open)
@@ -70,7 +70,7 @@ func readRequirements(b *builder, data []byte) error {
 		}
 		open = open && continued
 		if len(words) > maxWords {
-			return b.wrong(line, "a requirement has more than %d parts", maxWords)
+			return b.wrongLine(line, "a requirement has more than %d parts", maxWords)
 		}
 		if continued {
 			continue
@@ -127,11 +127,11 @@ func (b *builder) requirementOptions(words []word) error {
 		switch {
 		case harmless(w.text):
 		case (option == "-e" || option == "--editable") && isDirectory(of):
-			b.skip(w.line, of, "is a directory of the project's own")
+			b.skipEntry(w.line, of, "is a directory of the project's own")
 		case strings.HasPrefix(w.text, "-"):
-			return b.wrong(w.line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", excerpt.Of(option, maxQuoted))
+			return b.wrongLine(w.line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", excerpt.Of(option, maxQuoted))
 		case strings.ContainsAny(w.text, `"'\`) || strings.Contains(w.text, "${"):
-			return b.wrong(w.line, "%q is not read in a line of options, which pip may part at other places for it", excerpt.Of(w.text, maxQuoted))
+			return b.wrongLine(w.line, "%q is not read in a line of options, which pip may part at other places for it", excerpt.Of(w.text, maxQuoted))
 		}
 	}
 	return nil
@@ -154,12 +154,12 @@ func isArchive(of string) bool {
 // requirementPin reads a requirement and its hashes.
 func (b *builder) requirementPin(line int, spec string, hashes []word) error {
 	if strings.Contains(spec, "${") {
-		return b.wrong(line, "variables are not read in a lockfile")
+		return b.wrongLine(line, "variables are not read in a lockfile")
 	}
 	before, _, _ := strings.Cut(spec, ";")
 	before = strings.TrimSpace(before)
 	if isDirectory(before) {
-		b.skip(line, before, "is a path of the project's own")
+		b.skipEntry(line, before, "is a path of the project's own")
 		return nil
 	}
 	digests, lacks, err := b.requirementHashes(hashes)
@@ -169,7 +169,7 @@ func (b *builder) requirementPin(line int, spec string, hashes []word) error {
 	named, m := begins.FindStringSubmatch(before), pinned.FindStringSubmatch(before)
 	switch {
 	case named == nil || isArchive(before):
-		return b.wrong(line, "%q has no name of a package; write name==version with its --hash", excerpt.Of(before, maxQuoted))
+		return b.wrongLine(line, "%q has no name of a package; write name==version with its --hash", excerpt.Of(before, maxQuoted))
 	case strings.ContainsAny(before, "@:"):
 		return b.unpinnable(line, named[1], "", "comes from a URL or a repository, not from an index")
 	case m == nil || strings.Contains(m[2], "*"):
@@ -177,11 +177,11 @@ func (b *builder) requirementPin(line int, spec string, hashes []word) error {
 	case lacks != "":
 		return b.unpinnable(line, m[1], m[2], lacks)
 	}
-	ref, is, err := b.ref(line, m[1], m[2])
+	ref, is, err := b.refOf(line, m[1], m[2])
 	if err != nil || !is {
 		return err
 	}
-	return b.pin(line, ref, digests)
+	return b.pinRelease(line, ref, digests)
 }
 
 // requirementHashes reads "--hash=algorithm:hex" and "--hash algorithm:hex"; lacks: one of them pins nothing.
@@ -194,7 +194,7 @@ func (b *builder) requirementHashes(words []word) (digests []string, lacks strin
 			hash, ok = words[i].text, true
 		}
 		if !ok {
-			return nil, "", b.wrong(w.line, "%q is not understood behind a pin; only --hash is", excerpt.Of(w.text, maxQuoted))
+			return nil, "", b.wrongLine(w.line, "%q is not understood behind a pin; only --hash is", excerpt.Of(w.text, maxQuoted))
 		}
 		digest, wrong := colonDigest(hash)
 		if wrong != "" {

@@ -41,7 +41,7 @@ func (b *builder) require(parent pkgref.Ref, name, specifier string) {
 // package-lock.json has. An alias requires what it stands for.
 func (b *builder) requireRanges(parent pkgref.Ref, entry *value, keys ...string) {
 	for _, key := range keys {
-		ranges := entry.get(key)
+		ranges := entry.getItem(key)
 		if ranges == nil || ranges.kind != mapping {
 			continue
 		}
@@ -57,7 +57,7 @@ func (b *builder) requireRanges(parent pkgref.Ref, entry *value, keys ...string)
 // "/name@1.2.3") for an alias.
 func (b *builder) requirePins(parent pkgref.Ref, entry *value) {
 	for _, key := range []string{"dependencies", "optionalDependencies"} {
-		pins := entry.get(key)
+		pins := entry.getItem(key)
 		if pins == nil || pins.kind != mapping {
 			continue
 		}
@@ -83,7 +83,7 @@ func (b *builder) requireNames(parent pkgref.Ref, names *value) {
 		if d.kind != mapping {
 			continue
 		}
-		name, version := d.get("name"), d.get("version")
+		name, version := d.getItem("name"), d.getItem("version")
 		switch {
 		case name == nil || name.kind != text:
 		case version != nil && version.kind == text:

@@ -13,11 +13,11 @@ import (
 // positions; its decoder takes quadratic time for wide tables, so the rules
 // about keys and tables that occur twice are kept here.
 func (b *builder) readTOML(data []byte) (*value, error) {
-	if err := b.lines(data, maxTOMLLine); err != nil {
+	if err := b.checkLines(data, maxTOMLLine); err != nil {
 		return nil, err
 	}
 	if nodes := bytes.Count(data, []byte{','}) + bytes.Count(data, []byte{'='}) + bytes.Count(data, []byte{'['}) + bytes.Count(data, []byte{'{'}); nodes > maxTOMLNodes {
-		return nil, b.wrong(1, "the file has more than %d values, or what could be some", maxTOMLNodes)
+		return nil, b.wrongLine(1, "the file has more than %d values, or what could be some", maxTOMLNodes)
 	}
 	r := &tomlReader{b: b, data: data, line: 1, root: &value{line: 1, kind: mapping}}
 	r.parser.Reset(data)
@@ -35,7 +35,7 @@ func (b *builder) readTOML(data []byte) (*value, error) {
 		if len(bad.Highlight) == 0 {
 			offset = len(data)
 		}
-		return nil, b.wrong(bytes.Count(data[:offset], []byte{'\n'})+1, "the file is not TOML, or was cut")
+		return nil, b.wrongLine(bytes.Count(data[:offset], []byte{'\n'})+1, "the file is not TOML, or was cut")
 	}
 	return r.root, nil
 }
@@ -64,21 +64,21 @@ func (r *tomlReader) expression(table *value, n *unstable.Node) (*value, error) 
 	case unstable.KeyValue:
 		return table, r.assign(table, n, 0)
 	case unstable.Table, unstable.ArrayTable:
-		return r.open(n)
+		return r.openTable(n)
 	default:
-		return nil, r.b.wrong(r.line, "the file has something that is not understood")
+		return nil, r.b.wrongLine(r.line, "the file has something that is not understood")
 	}
 }
 
-// open finds or makes the table that a header names.
-func (r *tomlReader) open(n *unstable.Node) (*value, error) {
+// openTable finds or makes the table that a header names.
+func (r *tomlReader) openTable(n *unstable.Node) (*value, error) {
 	at := r.root
 	keys := n.Key()
 	for depth := 0; keys.Next(); depth++ {
 		key := string(keys.Node().Data)
 		r.line = r.lineOf(keys.Node())
 		if depth > maxDepth {
-			return nil, r.deep()
+			return nil, r.deepError()
 		}
 		var err error
 		switch {
@@ -87,7 +87,7 @@ func (r *tomlReader) open(n *unstable.Node) (*value, error) {
 		case n.Kind == unstable.ArrayTable:
 			at, err = r.element(at, key)
 		default:
-			at, err = r.table(at, key)
+			at, err = r.makeTable(at, key)
 		}
 		if err != nil {
 			return nil, err
@@ -96,16 +96,16 @@ func (r *tomlReader) open(n *unstable.Node) (*value, error) {
 	return at, nil
 }
 
-// table makes the table of a header; one that only tables below it implied may
+// makeTable makes the table of a header; one that only tables below it implied may
 // follow them.
-func (r *tomlReader) table(at *value, key string) (*value, error) {
-	table := at.get(key)
+func (r *tomlReader) makeTable(at *value, key string) (*value, error) {
+	table := at.getItem(key)
 	if table == nil {
 		table = &value{line: r.line, kind: mapping, from: byHeader}
-		return table, r.put(at, key, table)
+		return table, r.putValue(at, key, table)
 	}
 	if table.kind != mapping || table.from != implied {
-		return nil, r.twice(key)
+		return nil, r.twiceError(key)
 	}
 	table.from, table.line = byHeader, r.line
 	return table, nil
@@ -113,15 +113,15 @@ func (r *tomlReader) table(at *value, key string) (*value, error) {
 
 // element appends a table to the list at a key.
 func (r *tomlReader) element(at *value, key string) (*value, error) {
-	tables := at.get(key)
+	tables := at.getItem(key)
 	if tables == nil {
 		tables = &value{line: r.line, kind: list, from: byHeader}
-		if err := r.put(at, key, tables); err != nil {
+		if err := r.putValue(at, key, tables); err != nil {
 			return nil, err
 		}
 	}
 	if tables.kind != list || tables.from != byHeader {
-		return nil, r.twice(key)
+		return nil, r.twiceError(key)
 	}
 	table := &value{line: r.line, kind: mapping, from: byHeader}
 	tables.values = append(tables.values, table)
@@ -131,16 +131,16 @@ func (r *tomlReader) element(at *value, key string) (*value, error) {
 // inside is the table at a key of a header's path: the last one, if it is a list
 // of tables.
 func (r *tomlReader) inside(at *value, key string) (*value, error) {
-	next := at.get(key)
+	next := at.getItem(key)
 	if next == nil {
 		next = &value{line: r.line, kind: mapping, from: implied}
-		return next, r.put(at, key, next)
+		return next, r.putValue(at, key, next)
 	}
 	if next.kind == list && next.from == byHeader {
 		next = next.values[len(next.values)-1]
 	}
 	if next.kind != mapping || next.from == inline {
-		return nil, r.twice(key)
+		return nil, r.twiceError(key)
 	}
 	return next, nil
 }
@@ -152,21 +152,21 @@ func (r *tomlReader) assign(table *value, n *unstable.Node, depth int) error {
 		key := string(keys.Node().Data)
 		r.line = r.lineOf(keys.Node())
 		if depth > maxDepth {
-			return r.deep()
+			return r.deepError()
 		}
-		next := table.get(key)
+		next := table.getItem(key)
 		switch {
 		case keys.IsLast() && next != nil, next != nil && next.from != byDots:
-			return r.twice(key)
+			return r.twiceError(key)
 		case keys.IsLast():
-			v, err := r.value(n.Value(), depth)
+			v, err := r.readValue(n.Value(), depth)
 			if err != nil {
 				return err
 			}
-			return r.put(table, key, v)
+			return r.putValue(table, key, v)
 		case next == nil:
 			next = &value{line: r.line, kind: mapping, from: byDots}
-			if err := r.put(table, key, next); err != nil {
+			if err := r.putValue(table, key, next); err != nil {
 				return err
 			}
 		}
@@ -175,18 +175,18 @@ func (r *tomlReader) assign(table *value, n *unstable.Node, depth int) error {
 	return nil
 }
 
-func (r *tomlReader) put(table *value, key string, v *value) error {
-	table.put(key, v)
+func (r *tomlReader) putValue(table *value, key string, v *value) error {
+	table.putItem(key, v)
 	return r.b.counted(r.line)
 }
 
-func (r *tomlReader) value(n *unstable.Node, depth int) (*value, error) {
+func (r *tomlReader) readValue(n *unstable.Node, depth int) (*value, error) {
 	if depth > maxDepth {
-		return nil, r.deep()
+		return nil, r.deepError()
 	}
 	switch n.Kind {
 	case unstable.Array:
-		return r.array(n, depth)
+		return r.readArray(n, depth)
 	case unstable.InlineTable:
 		v := &value{line: r.line, kind: mapping, from: inline}
 		children := n.Children()
@@ -204,11 +204,11 @@ func (r *tomlReader) value(n *unstable.Node, depth int) (*value, error) {
 	}
 }
 
-func (r *tomlReader) array(n *unstable.Node, depth int) (*value, error) {
+func (r *tomlReader) readArray(n *unstable.Node, depth int) (*value, error) {
 	v := &value{line: r.line, kind: list, from: inline}
 	children := n.Children()
 	for children.Next() {
-		item, err := r.value(children.Node(), depth+1)
+		item, err := r.readValue(children.Node(), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -223,12 +223,12 @@ func (r *tomlReader) array(n *unstable.Node, depth int) (*value, error) {
 	return v, nil
 }
 
-func (r *tomlReader) twice(key string) error {
-	return r.b.wrong(r.line, "the key or table %q is there twice", excerpt.Of(key, maxQuoted))
+func (r *tomlReader) twiceError(key string) error {
+	return r.b.wrongLine(r.line, "the key or table %q is there twice", excerpt.Of(key, maxQuoted))
 }
 
-func (r *tomlReader) deep() error {
-	return r.b.wrong(r.line, "values lie more than %d deep", maxDepth)
+func (r *tomlReader) deepError() error {
+	return r.b.wrongLine(r.line, "values lie more than %d deep", maxDepth)
 }
 
 // lineOf is the line of a node, or the last one that was known: not every node

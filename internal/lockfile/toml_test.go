@@ -59,7 +59,7 @@ func FuzzTOML(f *testing.F) {
 	f.Add("version = 1\n[[package]]\nname = \"a\"\nsource = { registry = \"x\" }\nwheels = [\n  { url = \"u\", hash = \"h\" }, # one\n]\n")
 	f.Fuzz(func(t *testing.T, document string) {
 		b := &builder{name: "f"}
-		if b.text([]byte(document)) != nil {
+		if b.checkText([]byte(document)) != nil {
 			return
 		}
 		mine, err := b.readTOML([]byte(document))

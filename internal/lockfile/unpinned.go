@@ -36,42 +36,42 @@ func (b *builder) unpinnable(line int, name, version, reason string) error {
 	canonical, err := pkgref.CanonicalName(b.ecosystem, name)
 	switch {
 	case err != nil && b.resolved:
-		return b.wrong(line, "%q, which %s, is not the name of a package", excerpt.Of(name, maxQuoted), reason)
+		return b.wrongLine(line, "%q, which %s, is not the name of a package", excerpt.Of(name, maxQuoted), reason)
 	case err != nil: // nobody can ask a registry for it
-		b.skip(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has, and "+reason)
+		b.skipEntry(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has, and "+reason)
 		return nil //nolint:nilerr // it was skipped for that
 	}
 	if b.resolved {
-		return b.wrong(line, "%s %s", canonical, reason)
+		return b.wrongLine(line, "%s %s", canonical, reason)
 	}
 	if v, err := pkgref.CanonicalVersion(b.ecosystem, version); err == nil {
 		version = v
 	} else {
 		version = ""
 	}
-	return b.refuse(canonical, policy.Unpinned{Version: version, Reason: reason, Lockfile: b.name, Line: line})
+	return b.refuseName(canonical, policy.Unpinned{Version: version, Reason: reason, Lockfile: b.name, Line: line})
 }
 
-// own refuses the name of a directory of the project's own: what a registry has under it is another package. No remark says so, since
+// refuseOwn refuses the name of a directory of the project's own: what a registry has under it is another package. No remark says so, since
 // the project's clients don't ask for it.
-func (b *builder) own(line int, name string) error {
+func (b *builder) refuseOwn(line int, name string) error {
 	canonical, err := pkgref.CanonicalName(b.ecosystem, name)
 	if err != nil || b.resolved {
 		return nil //nolint:nilerr // no registry has a package of that name
 	}
-	return b.refuse(canonical, policy.Unpinned{Reason: isOwn, Lockfile: b.name, Line: line})
+	return b.refuseName(canonical, policy.Unpinned{Reason: isOwn, Lockfile: b.name, Line: line})
 }
 
-func (b *builder) refuse(canonical string, u policy.Unpinned) error {
+func (b *builder) refuseName(canonical string, u policy.Unpinned) error {
 	if b.count++; b.count > maxPins {
-		return b.wrong(u.Line, "the file has more than %d entries", maxPins)
+		return b.wrongLine(u.Line, "the file has more than %d entries", maxPins)
 	}
 	b.unpinnables[canonical] = append(b.unpinnables[canonical], u)
 	return nil
 }
 
-// skip notes an entry that is no registry's.
-func (b *builder) skip(line int, name, reason string) {
+// skipEntry notes an entry that is no registry's.
+func (b *builder) skipEntry(line int, name, reason string) {
 	if len(b.skipped) < maxPins {
 		b.skipped = append(b.skipped, Skipped{excerpt.Of(name, maxQuoted), line, reason})
 	}

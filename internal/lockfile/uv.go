@@ -20,9 +20,9 @@ func readUV(b *builder, data []byte) error {
 		return err
 	}
 	if version != "1" {
-		return b.wrong(1, "uv.lock has version %q; version 1 is read", excerpt.Of(version, maxQuoted))
+		return b.wrongLine(1, "uv.lock has version %q; version 1 is read", excerpt.Of(version, maxQuoted))
 	}
-	packages, err := b.child(root, "package", list)
+	packages, err := b.childOf(root, "package", list)
 	if err != nil || packages == nil {
 		return err
 	}
@@ -46,27 +46,27 @@ func (b *builder) uvPackage(p *value) error {
 	if err != nil {
 		return err
 	}
-	source, err := b.child(p, "source", mapping)
+	source, err := b.childOf(p, "source", mapping)
 	if err != nil {
 		return err
 	}
 	if source == nil || len(source.keys) == 0 {
-		return b.wrong(p.line, "the package %q has no source", excerpt.Of(name, maxQuoted))
+		return b.wrongLine(p.line, "the package %q has no source", excerpt.Of(name, maxQuoted))
 	}
 	for _, local := range []string{"virtual", "editable", "directory"} {
-		if source.get(local) != nil {
-			return b.own(p.line, name)
+		if source.getItem(local) != nil {
+			return b.refuseOwn(p.line, name)
 		}
 	}
-	if source.get("registry") == nil {
+	if source.getItem("registry") == nil {
 		return b.unpinnable(p.line, name, version, "comes from a "+uvSource(source.keys[0])+", not from an index")
 	}
-	ref, is, err := b.ref(p.line, name, version)
+	ref, is, err := b.refOf(p.line, name, version)
 	if err != nil || !is {
 		return err
 	}
-	b.requireNames(ref, p.get("dependencies"))
-	if extras := p.get("optional-dependencies"); extras != nil && extras.kind == mapping {
+	b.requireNames(ref, p.getItem("dependencies"))
+	if extras := p.getItem("optional-dependencies"); extras != nil && extras.kind == mapping {
 		for _, names := range extras.values {
 			b.requireNames(ref, names)
 		}
@@ -83,7 +83,7 @@ func (b *builder) pinFiles(line int, ref pkgref.Ref, digests []string, lacks str
 	if lacks != "" {
 		return b.unpinnable(line, ref.Name, ref.Version, "has a file that "+lacks)
 	}
-	return b.pin(line, ref, digests)
+	return b.pinRelease(line, ref, digests)
 }
 
 // uvSource is a kind of source in words.
@@ -101,11 +101,11 @@ func uvSource(kind string) string {
 
 // uvFiles are the digests of a release's files; lacks is what is wrong with the hash of one of them.
 func (b *builder) uvFiles(p *value, ref pkgref.Ref) (digests []string, lacks string, err error) {
-	sdist, err := b.child(p, "sdist", mapping)
+	sdist, err := b.childOf(p, "sdist", mapping)
 	if err != nil {
 		return nil, "", err
 	}
-	wheels, err := b.child(p, "wheels", list)
+	wheels, err := b.childOf(p, "wheels", list)
 	if err != nil {
 		return nil, "", err
 	}
@@ -156,7 +156,7 @@ func (b *builder) fileName(f *value, ref pkgref.Ref, keys ...string) error {
 		}
 	}
 	if !named {
-		return b.wrong(f.line, "a file of %s %s has neither a URL nor a name", ref.Name, ref.Version)
+		return b.wrongLine(f.line, "a file of %s %s has neither a URL nor a name", ref.Name, ref.Version)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (b *builder) pythonFile(line int, location string, ref pkgref.Ref) error {
 		name = path.Base(u.Path)
 	}
 	if !isFileOf(name, ref) {
-		return b.wrong(line, "%q is not a file of %s %s", excerpt.Of(name, maxQuoted), ref.Name, ref.Version)
+		return b.wrongLine(line, "%q is not a file of %s %s", excerpt.Of(name, maxQuoted), ref.Name, ref.Version)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ package lockfile
 // every error has a line.
 type value struct {
 	line   int
-	kind   kind
+	kind   valueKind
 	text   string         // of a scalar, as written; of a string, unescaped
 	keys   []string       // of a mapping, in the document's order
 	values []*value       // of a mapping, in the order of keys; of a list
@@ -23,10 +23,10 @@ const (
 	inline                 // {} and []
 )
 
-type kind byte
+type valueKind byte
 
 const (
-	scalar kind = iota // a number, a boolean, null, a time
+	scalar valueKind = iota // a number, a boolean, null, a time
 	text
 	mapping
 	list
@@ -42,7 +42,7 @@ const (
 // counted counts a value.
 func (b *builder) counted(line int) error {
 	if b.values++; b.values > maxValues {
-		return b.wrong(line, "the file has more than %d values", maxValues)
+		return b.wrongLine(line, "the file has more than %d values", maxValues)
 	}
 	return nil
 }
@@ -50,8 +50,8 @@ func (b *builder) counted(line int) error {
 // fewKeys is up to how many keys a mapping is searched without an index.
 const fewKeys = 16
 
-// get is the value of a key, nil if there is none.
-func (v *value) get(key string) *value {
+// getItem is the value of a key, nil if there is none.
+func (v *value) getItem(key string) *value {
 	if v.index != nil {
 		if i, ok := v.index[key]; ok {
 			return v.values[i]
@@ -66,8 +66,8 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
-// put appends a key that is not there yet.
-func (v *value) put(key string, item *value) {
+// putItem appends a key that is not there yet.
+func (v *value) putItem(key string, item *value) {
 	v.keys, v.values = append(v.keys, key), append(v.values, item)
 	switch {
 	case v.index != nil:
@@ -82,21 +82,21 @@ func (v *value) put(key string, item *value) {
 
 // isTrue tells whether a key's value is true.
 func (v *value) isTrue(key string) bool {
-	f := v.get(key)
+	f := v.getItem(key)
 	return f != nil && f.kind == scalar && f.text == "true"
 }
 
 // object requires a mapping.
 func (b *builder) object(v *value, what string) error {
 	if v.kind != mapping {
-		return b.wrong(v.line, "%s must be a mapping of keys to values", what)
+		return b.wrongLine(v.line, "%s must be a mapping of keys to values", what)
 	}
 	return nil
 }
 
-// child is the mapping or list at a key; nil if there is none.
-func (b *builder) child(v *value, key string, want kind) (*value, error) {
-	f := v.get(key)
+// childOf is the mapping or list at a key; nil if there is none.
+func (b *builder) childOf(v *value, key string, want valueKind) (*value, error) {
+	f := v.getItem(key)
 	if f == nil || f.kind == want {
 		return f, nil
 	}
@@ -104,29 +104,29 @@ func (b *builder) child(v *value, key string, want kind) (*value, error) {
 	if want == mapping {
 		word = "a mapping of keys to values"
 	}
-	return nil, b.wrong(f.line, "%s must be %s", key, word)
+	return nil, b.wrongLine(f.line, "%s must be %s", key, word)
 }
 
 // string is the string at a key; "" with line 0 if there is none.
 func (b *builder) string(v *value, key string) (s string, line int, err error) {
-	f := v.get(key)
+	f := v.getItem(key)
 	switch {
 	case f == nil:
 		return "", 0, nil
 	case f.kind != text:
-		return "", 0, b.wrong(f.line, "%s must be a string", key)
+		return "", 0, b.wrongLine(f.line, "%s must be a string", key)
 	}
 	return f.text, f.line, nil
 }
 
 // scalar is the string or number at a key as written; "" if there is none.
 func (b *builder) scalar(v *value, key string) (string, error) {
-	f := v.get(key)
+	f := v.getItem(key)
 	switch {
 	case f == nil:
 		return "", nil
 	case f.kind == mapping || f.kind == list:
-		return "", b.wrong(f.line, "%s must be a string or a number", key)
+		return "", b.wrongLine(f.line, "%s must be a string or a number", key)
 	}
 	return f.text, nil
 }

@@ -23,18 +23,18 @@ const (
 // anchors, aliases, tags and merged keys make it mean what it does not show.
 func (b *builder) readYAML(data []byte, most int) (documents []*value, err error) {
 	if len(data) > maxYAML {
-		return nil, b.wrong(1, "the file has %d bytes; a lockfile in YAML may have %d", len(data), maxYAML)
+		return nil, b.wrongLine(1, "the file has %d bytes; a lockfile in YAML may have %d", len(data), maxYAML)
 	}
-	if err := b.lines(data, maxLine); err != nil {
+	if err := b.checkLines(data, maxLine); err != nil {
 		return nil, err
 	}
 	if mostNodes(data) > maxYAMLNodes {
-		return nil, b.wrong(1, "the file has more than %d values, or what could be some", maxYAMLNodes)
+		return nil, b.wrongLine(1, "the file has more than %d values, or what could be some", maxYAMLNodes)
 	}
 	// Keys that occur twice are found below; the library takes quadratic time.
 	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithUniqueKeys(false))
 	if err != nil {
-		return nil, b.wrong(1, "the file is not YAML")
+		return nil, b.wrongLine(1, "the file is not YAML")
 	}
 	for {
 		var document yaml.Node
@@ -45,9 +45,9 @@ func (b *builder) readYAML(data []byte, most int) (documents []*value, err error
 		case err != nil:
 			return nil, b.badYAML(err)
 		case len(documents) == most:
-			return nil, b.wrong(max(document.Line, 1), "the file has more than %d YAML documents", most)
+			return nil, b.wrongLine(max(document.Line, 1), "the file has more than %d YAML documents", most)
 		case document.Kind != yaml.DocumentNode || len(document.Content) != 1:
-			return nil, b.wrong(1, "the file is empty")
+			return nil, b.wrongLine(1, "the file is empty")
 		}
 		root, err := b.fromYAML(document.Content[0], 0)
 		if err != nil {
@@ -79,17 +79,17 @@ func mostNodes(data []byte) int {
 
 func (b *builder) badYAML(err error) error {
 	if load, ok := errors.AsType[*yaml.LoadError](err); ok {
-		return b.wrong(max(load.Mark.Line, 1), "the file is not YAML, or was cut")
+		return b.wrongLine(max(load.Mark.Line, 1), "the file is not YAML, or was cut")
 	}
-	return b.wrong(1, "the file is not YAML, or is empty")
+	return b.wrongLine(1, "the file is not YAML, or is empty")
 }
 
 func (b *builder) fromYAML(n *yaml.Node, depth int) (*value, error) {
 	if depth > maxDepth {
-		return nil, b.wrong(n.Line, "values lie more than %d deep", maxDepth)
+		return nil, b.wrongLine(n.Line, "values lie more than %d deep", maxDepth)
 	}
 	if n.Anchor != "" || n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle != 0 {
-		return nil, b.wrong(n.Line, "anchors, aliases and tags are not read; write the value out")
+		return nil, b.wrongLine(n.Line, "anchors, aliases and tags are not read; write the value out")
 	}
 	v := &value{line: n.Line}
 	if err := b.counted(n.Line); err != nil {
@@ -109,7 +109,7 @@ func (b *builder) fromYAML(n *yaml.Node, depth int) (*value, error) {
 		v.kind = mapping
 		return v, b.fieldsYAML(v, n.Content, depth)
 	default:
-		return nil, b.wrong(n.Line, "the file has something that is neither a mapping, a list nor a value")
+		return nil, b.wrongLine(n.Line, "the file has something that is neither a mapping, a list nor a value")
 	}
 }
 
@@ -130,10 +130,10 @@ func (b *builder) fieldsYAML(v *value, content []*yaml.Node, depth int) error {
 	for pair := range slices.Chunk(content, 2) {
 		key := pair[0]
 		if len(pair) != 2 || key.Kind != yaml.ScalarNode || key.Anchor != "" || key.Style&yaml.TaggedStyle != 0 || key.ShortTag() == "!!merge" {
-			return b.wrong(key.Line, "a key must be a plain string")
+			return b.wrongLine(key.Line, "a key must be a plain string")
 		}
 		if seen[key.Value] {
-			return b.wrong(key.Line, "the key %q is there twice", excerpt.Of(key.Value, maxQuoted))
+			return b.wrongLine(key.Line, "the key %q is there twice", excerpt.Of(key.Value, maxQuoted))
 		}
 		seen[key.Value] = true
 		child, err := b.fromYAML(pair[1], depth+1)
@@ -142,7 +142,7 @@ func (b *builder) fieldsYAML(v *value, content []*yaml.Node, depth int) error {
 		}
 		pair[1].Content = nil
 		child.line = key.Line
-		v.put(key.Value, child)
+		v.putItem(key.Value, child)
 	}
 	return nil
 }

@@ -32,32 +32,32 @@ const (
 // Limit is a Handler that lets through to next what the bounds allow. Lines of one kind have
 // the same level, the same beginning of their message and the same sandbox. Lines of a kind that were
 // left out are told with its next line, or beside another line once its window is over.
-func Limit(next slog.Handler) slog.Handler { return limit(next, time.Now) }
+func Limit(next slog.Handler) slog.Handler { return limitHandler(next, time.Now) }
 
-func limit(next slog.Handler, now func() time.Time) slog.Handler {
-	return &handler{Handler: next, lines: &lines{now: now, base: next, kinds: map[kind]*seen{}}}
+func limitHandler(next slog.Handler, now func() time.Time) slog.Handler {
+	return &limitingHandler{Handler: next, lines: &countedLines{now: now, base: next, kinds: map[lineKind]*seen{}}}
 }
 
-// handler is one logger's; all that come from one share their lines.
-type handler struct {
+// limitingHandler is one logger's; all that come from one share their lines.
+type limitingHandler struct {
 	slog.Handler
-	lines   *lines
+	lines   *countedLines
 	sandbox string // among the attributes that all lines of this logger have
 }
 
-// lines are those of one log.
-type lines struct {
+// countedLines are those of one log.
+type countedLines struct {
 	now  func() time.Time
 	base slog.Handler
 
 	mu    sync.Mutex // guards all below
-	kinds map[kind]*seen
+	kinds map[lineKind]*seen
 	began time.Time // of the window
 	all   int       // let through in it
 	over  int       // left out of it, since there were too many of all kinds
 }
 
-type kind struct {
+type lineKind struct {
 	level   slog.Level
 	message string
 	sandbox string
@@ -70,9 +70,9 @@ type seen struct {
 }
 
 // Handle implements slog.Handler.
-func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	k := kind{r.Level, r.Message[:min(len(r.Message), kindText)], h.sandbox}
-	short := slog.NewRecord(r.Time, r.Level, cut(r.Message), r.PC)
+func (h *limitingHandler) Handle(ctx context.Context, r slog.Record) error {
+	k := lineKind{r.Level, r.Message[:min(len(r.Message), kindText)], h.sandbox}
+	short := slog.NewRecord(r.Time, r.Level, cutText(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == sandboxKey {
 			k.sandbox = a.Value.Resolve().String()
@@ -80,7 +80,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 		short.AddAttrs(bounded(a))
 		return true
 	})
-	told, passes := h.lines.take(k, r.Message)
+	told, passes := h.lines.countLine(k, r.Message)
 	for _, line := range told {
 		if err := h.lines.base.Handle(ctx, line); err != nil {
 			return err
@@ -92,18 +92,18 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, short)
 }
 
-// take counts a line. passes tells whether it is let through; told are lines that say what was
+// countLine counts a line. passes tells whether it is let through; told are lines that say what was
 // left out of a window that is over.
-func (l *lines) take(k kind, message string) (told []slog.Record, passes bool) {
+func (l *countedLines) countLine(k lineKind, message string) (told []slog.Record, passes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	if age := now.Sub(l.began); age >= Window || age < 0 {
-		told = l.next(now)
+		told = l.nextWindow(now)
 	}
 	s := l.kinds[k]
 	if s == nil {
-		s = &seen{message: cut(message)}
+		s = &seen{message: cutText(message)}
 		l.kinds[k] = s
 		if len(l.kinds) > All { // a kind that is new as the log is full is counted with all
 			delete(l.kinds, k)
@@ -122,8 +122,8 @@ func (l *lines) take(k kind, message string) (told []slog.Record, passes bool) {
 	return told, true
 }
 
-// next begins a window, and gives the lines about the one before; mu is held.
-func (l *lines) next(now time.Time) (told []slog.Record) {
+// nextWindow begins a window, and gives the lines about the one before; mu is held.
+func (l *countedLines) nextWindow(now time.Time) (told []slog.Record) {
 	for k, s := range l.kinds {
 		if s.left == 0 {
 			continue
@@ -131,7 +131,7 @@ func (l *lines) next(now time.Time) (told []slog.Record) {
 		r := slog.NewRecord(now, k.level, s.message, 0)
 		r.AddAttrs(slog.Int(repeatedKey, s.left))
 		if k.sandbox != "" {
-			r.AddAttrs(slog.String(sandboxKey, cut(k.sandbox)))
+			r.AddAttrs(slog.String(sandboxKey, cutText(k.sandbox)))
 		}
 		told = append(told, r)
 	}
@@ -146,7 +146,7 @@ func (l *lines) next(now time.Time) (told []slog.Record) {
 }
 
 // WithAttrs implements slog.Handler.
-func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h *limitingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	next := *h
 	short := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
@@ -160,7 +160,7 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // WithGroup implements slog.Handler.
-func (h *handler) WithGroup(name string) slog.Handler {
+func (h *limitingHandler) WithGroup(name string) slog.Handler {
 	next := *h
 	next.Handler = h.Handler.WithGroup(name)
 	return &next
@@ -171,7 +171,7 @@ func bounded(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() { //nolint:exhaustive // the others are numbers and times
 	case slog.KindString:
-		a.Value = slog.StringValue(cut(v.String()))
+		a.Value = slog.StringValue(cutText(v.String()))
 	case slog.KindGroup:
 		var group []slog.Attr
 		for _, one := range v.Group() {
@@ -180,15 +180,15 @@ func bounded(a slog.Attr) slog.Attr {
 		a.Value = slog.GroupValue(group...)
 	case slog.KindAny:
 		if text := v.String(); len(text) > maxText {
-			a.Value = slog.StringValue(cut(text))
+			a.Value = slog.StringValue(cutText(text))
 		}
 	}
 	return a
 }
 
-// cut is the beginning of a long text, up to the end of a word: a part of a token is known by
+// cutText is the beginning of a long text, up to the end of a word: a part of a token is known by
 // nobody who masks them.
-func cut(text string) string {
+func cutText(text string) string {
 	if len(text) <= maxText {
 		return text
 	}

@@ -20,7 +20,7 @@ func (c *clock) now() time.Time { return c.at }
 
 func newLog(to *bytes.Buffer) (*slog.Logger, *clock) {
 	c := &clock{at: time.Unix(1_000, 0)}
-	return slog.New(limit(slog.NewTextHandler(to, nil), c.now)), c
+	return slog.New(limitHandler(slog.NewTextHandler(to, nil), c.now)), c
 }
 
 // TestAKindIsToldSometimes: few lines of a kind are in the log, then how many there were; lines of
@@ -144,7 +144,7 @@ func size(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-var _ slog.Handler = (*handler)(nil)
+var _ slog.Handler = (*limitingHandler)(nil)
 
 // TestEnabled is the next handler's to say.
 func TestEnabled(t *testing.T) {

@@ -46,14 +46,14 @@ func (c *Cache[K, V]) Get(key K) (V, bool) {
 func (c *Cache[K, V]) Put(key K, value V, weight int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.remove(key)
+	c.removeLocked(key)
 	if weight > c.most {
 		return
 	}
 	c.byKey[key] = c.order.PushFront(&item[K, V]{key, value, weight})
 	c.total += weight
 	for c.total > c.most {
-		c.remove(c.order.Back().Value.(*item[K, V]).key)
+		c.removeLocked(c.order.Back().Value.(*item[K, V]).key)
 	}
 }
 
@@ -61,7 +61,7 @@ func (c *Cache[K, V]) Put(key K, value V, weight int64) {
 func (c *Cache[K, V]) Remove(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.remove(key)
+	c.removeLocked(key)
 }
 
 // Clear removes all values.
@@ -73,7 +73,7 @@ func (c *Cache[K, V]) Clear() {
 	c.total = 0
 }
 
-func (c *Cache[K, V]) remove(key K) {
+func (c *Cache[K, V]) removeLocked(key K) {
 	if e, ok := c.byKey[key]; ok {
 		c.total -= e.Value.(*item[K, V]).weight
 		c.order.Remove(e)

@@ -23,25 +23,25 @@ func skipped(name string) bool { return name == "node_modules" || strings.HasPre
 // and behind it. It is an error to have more than is looked at: a member that nobody reads is one whose name is taken for a registry's. For a
 // pattern that leads out of the project, or has something else in it that one of the clients may understand, all names are withheld.
 func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
-	return w.lead(m, patterns, leading{skips: skipped})
+	return w.leadFrom(m, patterns, leading{skips: skipped})
 }
 
 // MembersTakenBack is Members as npm has it, whose later patterns can take back a pattern behind !.
 func (w *Wants) MembersTakenBack(m Text, patterns []string) ([]string, error) {
-	return w.lead(m, patterns, leading{skips: skipped, takesBack: true, hidden: true})
+	return w.leadFrom(m, patterns, leading{skips: skipped, takesBack: true, hidden: true})
 }
 
 // AllMembers is Members as uv has it, whose patterns lead to directories of any name: to those with a dot in front as well.
 func (w *Wants) AllMembers(m Text, patterns []string) ([]string, error) {
-	return w.lead(m, patterns, leading{skips: func(string) bool { return false }, hidden: true})
+	return w.leadFrom(m, patterns, leading{skips: func(string) bool { return false }, hidden: true})
 }
 
 // Below are the directories at and below that of a manifest, as go has it, which passes over links.
 func (w *Wants) Below(m Text) ([]string, error) {
-	return w.lead(m, []string{"**"}, leading{skips: skipped, unlinked: true})
+	return w.leadFrom(m, []string{"**"}, leading{skips: skipped, unlinked: true})
 }
 
-func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
+func (w *Wants) leadFrom(m Text, patterns []string, l leading) ([]string, error) {
 	if len(patterns) > mostPatterns {
 		return nil, fmt.Errorf("its workspace has more than %d patterns", mostPatterns)
 	}
@@ -69,7 +69,7 @@ func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 		switch {
 		case !not:
 			for _, one := range all {
-				if err := l.follow(from, one); err != nil {
+				if err := l.followPattern(from, one); err != nil {
 					return nil, err
 				}
 			}
@@ -94,7 +94,7 @@ func takenBack(alternatives, later []string) bool {
 		return err == nil && slices.ContainsFunc(later, func(one string) bool {
 			other := strings.TrimLeft(one, "!")
 			others, err := partsOf(other)
-			return err == nil && (len(one)-len(other))%2 == 0 && fits(parts, others)
+			return err == nil && (len(one)-len(other))%2 == 0 && fitsPattern(parts, others)
 		})
 	})
 }
@@ -162,8 +162,8 @@ func alternatives(pattern string) ([]string, error) {
 	return done, nil
 }
 
-// below is a member's name from the directory of the workspace's manifest.
-func below(from, member string) string {
+// belowDir is a member's name from the directory of the workspace's manifest.
+func belowDir(from, member string) string {
 	if from == "." {
 		return member
 	}
@@ -205,8 +205,8 @@ func (l *leading) takeAway(from, pattern string) error {
 		return err
 	}
 	l.members = slices.DeleteFunc(l.members, func(m string) bool {
-		names := strings.Split(below(from, m), "/")
-		return fits(parts, names) && (l.hidden || !slices.ContainsFunc(names, func(name string) bool { return hiddenFrom(parts, name) }))
+		names := strings.Split(belowDir(from, m), "/")
+		return fitsPattern(parts, names) && (l.hidden || !slices.ContainsFunc(names, func(name string) bool { return hiddenFrom(parts, name) }))
 	})
 	return nil
 }
@@ -218,18 +218,18 @@ func hiddenFrom(parts []string, name string) bool {
 	})
 }
 
-// follow follows one pattern.
-func (l *leading) follow(from, pattern string) error {
+// followPattern follows one pattern.
+func (l *leading) followPattern(from, pattern string) error {
 	parts, err := partsOf(pattern)
 	if err != nil {
 		return err
 	}
 	clear(l.been)
-	return l.lead(from, parts)
+	return l.leadOn(from, parts)
 }
 
-// lead adds the directories below one that a pattern's parts lead to.
-func (l *leading) lead(dir string, parts []string) error {
+// leadOn adds the directories below one that a pattern's parts lead to.
+func (l *leading) leadOn(dir string, parts []string) error {
 	at := step{dir, len(parts)}
 	if l.been[at] {
 		return nil
@@ -244,10 +244,10 @@ func (l *leading) lead(dir string, parts []string) error {
 	}
 	first, rest := parts[0], parts[1:]
 	if !strings.ContainsAny(first, "*?[") {
-		return l.lead(path.Join(dir, first), rest)
+		return l.leadOn(path.Join(dir, first), rest)
 	}
 	if first == "**" {
-		if err := l.lead(dir, rest); err != nil {
+		if err := l.leadOn(dir, rest); err != nil {
 			return err
 		}
 	}
@@ -260,11 +260,11 @@ func (l *leading) lead(dir string, parts []string) error {
 		switch {
 		case l.skips(name) && !strings.HasPrefix(first, "."):
 		case first == "**" && slices.Contains(links, name):
-			err = l.lead(next, rest) // and no further: it may lead to where it is
+			err = l.leadOn(next, rest) // and no further: it may lead to where it is
 		case first == "**":
-			err = l.lead(next, parts)
+			err = l.leadOn(next, parts)
 		case fitsPart(first, name):
-			err = l.lead(next, rest)
+			err = l.leadOn(next, rest)
 		}
 		if err != nil {
 			return err
@@ -285,9 +285,9 @@ func (l *leading) list(dir string) (dirs, links []string, err error) {
 	return dirs, links, err
 }
 
-// fits tells whether a pattern leads to a directory. What fits the parts after a ** first need not be given up for a later
+// fitsPattern tells whether a pattern leads to a directory. What fits the parts after a ** first need not be given up for a later
 // one, but for what the last ** took.
-func fits(parts, names []string) bool {
+func fitsPattern(parts, names []string) bool {
 	part, name, star, from := 0, 0, -1, 0
 	for name < len(names) {
 		switch {

@@ -94,7 +94,7 @@ type Place struct {
 	Line int
 }
 
-func (p Place) String() string { return LeftOut{File: p.File, Line: p.Line}.place() }
+func (p Place) String() string { return LeftOut{File: p.File, Line: p.Line}.placeText() }
 
 // Elsewhere tells of another registry that some names come from, which are kept.
 func (w *Wants) Elsewhere(file string, line int, text, why string) {
@@ -105,8 +105,8 @@ func (w *Wants) Elsewhere(file string, line int, text, why string) {
 // KeepAll is Keep for all names that begin so, in whatever letters.
 func (w *Wants) KeepAll(beginning string) { w.ownAll = append(w.ownAll, strings.ToLower(beginning)) }
 
-// kept tells why a name is kept, "" if it is not.
-func (w *Wants) kept(folded string) string {
+// whyKept tells why a name is kept, "" if it is not.
+func (w *Wants) whyKept(folded string) string {
 	if why := w.own[folded]; why != "" {
 		return why
 	}
@@ -131,7 +131,7 @@ func (w *Wants) Name(name, among string) {
 // Kept tells why a name is no root, whoever asks for it; "" if it may be one.
 func (w *Wants) Kept(name string) string {
 	folded, ok := w.fold(name)
-	switch why := w.kept(folded); {
+	switch why := w.whyKept(folded); {
 	case !ok:
 		return "it is no name of a package"
 	case why == "" && w.doubt != "" && !w.public:

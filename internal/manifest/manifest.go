@@ -66,7 +66,7 @@ func (t Text) lineOf(words []string) int {
 	}
 	at, begin := 0, 0
 	for _, word := range words {
-		if begin = t.find(word, at); begin < 0 {
+		if begin = t.findWord(word, at); begin < 0 {
 			return 0
 		}
 		at = begin + len(word)
@@ -74,8 +74,8 @@ func (t Text) lineOf(words []string) int {
 	return 1 + bytes.Count(t.Data[:begin], []byte("\n"))
 }
 
-// find is where a word begins, from a place on; -1: nowhere.
-func (t Text) find(word string, from int) int {
+// findWord is where a word begins, from a place on; -1: nowhere.
+func (t Text) findWord(word string, from int) int {
 	if word == "" {
 		return from
 	}
@@ -119,13 +119,13 @@ type LeftOut struct {
 
 func (l LeftOut) String() string {
 	if l.Text == "" {
-		return l.place() + ": " + l.Why
+		return l.placeText() + ": " + l.Why
 	}
-	return fmt.Sprintf("%s: %s: %s", l.place(), l.Text, l.Why)
+	return fmt.Sprintf("%s: %s: %s", l.placeText(), l.Text, l.Why)
 }
 
-// place is the file, with the line if that is known.
-func (l LeftOut) place() string {
+// placeText is the file, with the line if that is known.
+func (l LeftOut) placeText() string {
 	if l.Line > 0 {
 		return fmt.Sprintf("%s:%d", l.File, l.Line)
 	}
@@ -289,7 +289,7 @@ func (w *Wants) LeaveOut(file string, line int, text, why string) {
 func (w *Wants) Withhold(file string, line int, text, why string) {
 	l := LeftOut{file, line, text, why}
 	if w.LeaveOut(l.File, l.Line, l.Text, l.Why); w.doubt == "" {
-		w.doubt = l.place()
+		w.doubt = l.placeText()
 	}
 }
 

@@ -27,9 +27,9 @@ func Fold(segment string) (folded, wrong string) {
 	}
 	plain := norm.NFKC.String(text)
 	switch {
-	case strings.ContainsAny(plain, bestFit) || gains(text, plain, `/\`):
+	case strings.ContainsAny(plain, bestFit) || gainsSigns(text, plain, `/\`):
 		return "", "has a character that some servers take for a slash"
-	case strings.ContainsRune(plain, arabicPercent) || gains(text, plain, "?#%;"):
+	case strings.ContainsRune(plain, arabicPercent) || gainsSigns(text, plain, "?#%;"):
 		return "", "has a character that some servers take for ?, #, % or ;"
 	}
 	name, _, _ := strings.Cut(plain, ";")
@@ -45,8 +45,8 @@ func Fold(segment string) (folded, wrong string) {
 	return folded, ""
 }
 
-// gains tells whether a text has more of one of some signs in it than it had before it was folded.
-func gains(before, after, signs string) bool {
+// gainsSigns tells whether a text has more of one of some signs in it than it had before it was folded.
+func gainsSigns(before, after, signs string) bool {
 	for i := range len(signs) {
 		if strings.Count(after, signs[i:i+1]) > strings.Count(before, signs[i:i+1]) {
 			return true
@@ -83,7 +83,7 @@ func unescape(s string) string {
 	var out []byte
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' && i+2 < len(s) {
-			high, low := unhex(s[i+1]), unhex(s[i+2])
+			high, low := hexValue(s[i+1]), hexValue(s[i+2])
 			if high >= 0 && low >= 0 {
 				out = append(out, byte(high<<4|low))
 				i += 2
@@ -95,7 +95,7 @@ func unescape(s string) string {
 	return string(out)
 }
 
-func unhex(c byte) int {
+func hexValue(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
 		return int(c - '0')

@@ -14,7 +14,7 @@ type shellCommand struct {
 func shellCommands(text string) []shellCommand {
 	s := splitting{known: true}
 	for text != "" {
-		took := s.take(text)
+		took := s.takeWord(text)
 		if took == 0 {
 			return s.all
 		}
@@ -24,8 +24,8 @@ func shellCommands(text string) []shellCommand {
 	return s.all
 }
 
-// take reads what a text begins with, and gives how many bytes that is; 0: it can't be read.
-func (s *splitting) take(text string) int {
+// takeWord reads what a text begins with, and gives how many bytes that is; 0: it can't be read.
+func (s *splitting) takeWord(text string) int {
 	switch c := text[0]; c {
 	case '\'', '"':
 		return s.takeQuoted(text)
@@ -50,7 +50,7 @@ func (s *splitting) take(text string) int {
 		return 0
 	case '[':
 		s.known = s.known && s.inWord // extras: pip install uvicorn[standard]
-		s.add(c)
+		s.addByte(c)
 	case '$':
 		if strings.HasPrefix(text, "$'") || strings.HasPrefix(text, "$((") {
 			return 0
@@ -59,7 +59,7 @@ func (s *splitting) take(text string) int {
 	case '*', '?', '~', '(', ')', '{', '}':
 		s.unknown(c)
 	default:
-		s.add(c)
+		s.addByte(c)
 	}
 	return 1
 }
@@ -99,14 +99,14 @@ type splitting struct {
 	redirects bool // the next word is a file's name, or a number
 }
 
-func (s *splitting) add(c byte) {
+func (s *splitting) addByte(c byte) {
 	s.word.WriteByte(c)
 	s.inWord = true
 }
 
 func (s *splitting) unknown(c byte) {
 	s.known = false
-	s.add(c)
+	s.addByte(c)
 }
 
 func (s *splitting) quoted(text string, by byte) {

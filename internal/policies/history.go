@@ -23,10 +23,10 @@ const maxOrigin = 4_096
 
 func (s *Store) historyPath(name string) string { return filepath.Join(s.dir, name+".history") }
 
-// publish notes the change and replaces the document. A crash between the two
+// publishDocument notes the change and replaces the document. A crash between the two
 // leaves a digest in the history that was never in force; the other order would
 // leave one out that was.
-func (s *Store) publish(name, origin string, text []byte) error {
+func (s *Store) publishDocument(name, origin string, text []byte) error {
 	p, err := policy.Parse(origin, text)
 	if err != nil {
 		return err
@@ -34,14 +34,14 @@ func (s *Store) publish(name, origin string, text []byte) error {
 	if len(origin) > maxOrigin {
 		origin = origin[:maxOrigin]
 	}
-	if err := s.note(name, Change{Time: time.Now().UTC(), Digest: p.Digest(), Origin: origin}); err != nil {
+	if err := s.noteChange(name, Change{Time: time.Now().UTC(), Digest: p.Digest(), Origin: origin}); err != nil {
 		return err
 	}
-	return wholefile.Replace(s.path(name), text, 0o600)
+	return wholefile.Replace(s.pathOf(name), text, 0o600)
 }
 
-// note appends a line to a policy's history. A torn last line is ended first.
-func (s *Store) note(name string, c Change) (err error) {
+// noteChange appends a line to a policy's history. A torn last line is ended first.
+func (s *Store) noteChange(name string, c Change) (err error) {
 	line, err := json.Marshal(c)
 	if err != nil {
 		return err

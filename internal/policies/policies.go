@@ -83,7 +83,7 @@ func Open(dir string, users func(name string) []string) (*Store, error) {
 		if !isDocument || checkName(name) != nil {
 			continue
 		}
-		n, err := s.load(name)
+		n, err := s.loadPolicy(name)
 		if err != nil {
 			s.broken[name] = err
 			continue
@@ -93,13 +93,13 @@ func Open(dir string, users func(name string) []string) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) path(name string) string { return filepath.Join(s.dir, name+suffix) }
+func (s *Store) pathOf(name string) string { return filepath.Join(s.dir, name+suffix) }
 
 // mostBytes bounds a document.
 const mostBytes = 16 << 20
 
-func (s *Store) load(name string) (*Named, error) {
-	path := s.path(name)
+func (s *Store) loadPolicy(name string) (*Named, error) {
+	path := s.pathOf(name)
 	file, err := keptfile.ReadTrusted("the policy "+name, path, mostBytes, nil) // links in the state are config.Config.Believed
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the policy %s can't be read", name)
@@ -183,10 +183,10 @@ func (s *Store) Put(name, origin string, text []byte) (*Named, error) {
 	if full {
 		return nil, fault.New(fault.ErrConflict, "there are %d named policies already, and no more are kept", maxNamed)
 	}
-	if err := s.publish(name, origin, text); err != nil {
+	if err := s.publishDocument(name, origin, text); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the policy %s can't be written to %s", name, s.dir)
 	}
-	n, err := s.load(name)
+	n, err := s.loadPolicy(name)
 	if err != nil {
 		return nil, err
 	}
@@ -211,23 +211,23 @@ func (s *Store) Remove(name string) error {
 	case !known:
 		return fault.New(fault.ErrNotFound, "there is no policy named %q", excerpt.Of(name, maxQuoted))
 	case len(users) > 0 && name != DefaultName:
-		return fault.New(fault.ErrConflict, "the policy %s is used by the tokens %s; revoke them first", name, some(users))
+		return fault.New(fault.ErrConflict, "the policy %s is used by the tokens %s; revoke them first", name, firstFew(users))
 	}
-	if err := os.Remove(s.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.pathOf(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.Wrap(fault.ErrUnavailable, err, "the policy %s can't be removed", name)
 	}
 	s.mu.Lock()
 	delete(s.named, name)
 	delete(s.broken, name)
 	s.mu.Unlock()
-	if err := s.note(name, Change{Time: time.Now().UTC()}); err != nil {
+	if err := s.noteChange(name, Change{Time: time.Now().UTC()}); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the policy %s was removed, but its history could not be written", name)
 	}
 	return nil
 }
 
-// some shows the first few names.
-func some(names []string) string {
+// firstFew shows the first few names.
+func firstFew(names []string) string {
 	const few = 5
 	if len(names) > few {
 		return strings.Join(names[:few], ", ") + " and others"

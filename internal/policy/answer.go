@@ -15,8 +15,8 @@ import (
 // maxReason fits an HTTP reason phrase with room for a prefix.
 const maxReason = 150
 
-// short keeps a name from crowding out the reason.
-func short(name string) string { return plain(name, 48) }
+// shortName keeps a name from crowding out the reason.
+func shortName(name string) string { return plainASCII(name, 48) }
 
 func reason(format string, args ...any) string {
 	return excerpt.Of(fmt.Sprintf(format, args...), maxReason)
@@ -43,29 +43,29 @@ func (p *Policy) through(ecosystem pkgref.Ecosystem, id string) (admits, prerele
 	return admits, prereleases
 }
 
-func (e *entry) covers(r pkgref.Version) bool {
-	return match(e.versions, r, e.prereleases) && e.limit.admits(r)
+func (e *listEntry) coversVersion(r pkgref.Version) bool {
+	return rangeHas(e.versions, r, e.prereleases) && e.limit.admits(r)
 }
 
 // admits: a pre-release also by a node range that names it.
-func (e *entry) admits(r pkgref.Version) bool {
-	return e.covers(r) && (e.prereleases || !r.PreRelease() || e.versions.SelectsPreReleases())
+func (e *listEntry) admits(r pkgref.Version) bool {
+	return e.coversVersion(r) && (e.prereleases || !r.PreRelease() || e.versions.SelectsPreReleases())
 }
 
 // satisfiedBy is also true if nobody can read the specifier.
 func (e *judgedEdge) satisfiedBy(r pkgref.Version) bool {
-	return !e.readable || match(e.versions, r, e.prereleases)
+	return !e.readable || rangeHas(e.versions, r, e.prereleases)
 }
 
 // admitsRelease is asked about an edge that the release satisfies.
 func (e *judgedEdge) admitsRelease(r pkgref.Version) bool {
-	return e.admits && e.readable && (e.prereleases || !r.PreRelease() || e.versions.SelectsPreReleases() || e.names(r))
+	return e.admits && e.readable && (e.prereleases || !r.PreRelease() || e.versions.SelectsPreReleases() || e.namesPreRelease(r))
 }
 
-// names tells that a requirement takes a pre-release by the ecosystem's own rule.
-func (e *judgedEdge) names(r pkgref.Version) bool { return e.readable && e.versions.Takes(r) }
+// namesPreRelease tells that a requirement takes a pre-release by the ecosystem's own rule.
+func (e *judgedEdge) namesPreRelease(r pkgref.Version) bool { return e.readable && e.versions.Takes(r) }
 
-func (j *Judge) entryThrough(e *entry) string {
+func (j *Judge) entryThrough(e *listEntry) string {
 	if e.withDependencies {
 		return entryRule("allowed_packages", j.ecosystem, j.name)
 	}
@@ -112,11 +112,11 @@ func (j *Judge) blockedWhole() bool {
 	return false
 }
 
-func (j *Judge) blockedDecision(b entry) Decision {
+func (j *Judge) blockedDecision(b listEntry) Decision {
 	d := Decision{Effect: Deny, Rule: entryRule("blocked_packages", j.ecosystem, j.name), ResolvedBy: ByBlocklist}
-	d.Reason = short(j.name) + " is on the blocklist"
+	d.Reason = shortName(j.name) + " is on the blocklist"
 	if b.versionText != "" {
-		d.Reason = reason("this version of %s is on the blocklist (%s)", short(j.name), plain(b.versionText, 40))
+		d.Reason = reason("this version of %s is on the blocklist (%s)", shortName(j.name), plainASCII(b.versionText, 40))
 	}
 	return d
 }
@@ -124,7 +124,7 @@ func (j *Judge) blockedDecision(b entry) Decision {
 func (j *Judge) dependencyDecision(e *judgedEdge) Decision {
 	return Decision{
 		Effect: Allow, Rule: e.edge.Through + ".with_dependencies", ResolvedBy: ByDependency, Through: e.edge.Through,
-		Reason: reason("%s is a dependency of %s, admitted by with_dependencies", short(j.name), short(e.edge.Parent.Name)),
+		Reason: reason("%s is a dependency of %s, admitted by with_dependencies", shortName(j.name), shortName(e.edge.Parent.Name)),
 	}
 }
 
@@ -163,17 +163,17 @@ func (j *Judge) defaultDecision(wanted []*judgedEdge) Decision {
 	switch j.policy.packages.byDefault {
 	case Allow:
 		d.Effect = Allow
-		d.Reason = short(j.name) + " is on no list, and packages.default is allow"
+		d.Reason = shortName(j.name) + " is on no list, and packages.default is allow"
 	case Hold:
 		d.Effect = Hold
-		d.Reason = short(j.name) + " is on no list and waits for approval; packages.default is hold"
+		d.Reason = shortName(j.name) + " is on no list and waits for approval; packages.default is hold"
 		if j.policy.packages.planning {
-			d.Reason = short(j.name) + " is not on the allowlist"
+			d.Reason = shortName(j.name) + " is not on the allowlist"
 		}
 	case Deny:
 		fallthrough
 	default:
-		d.Reason = short(j.name) + " is not on the allowlist"
+		d.Reason = shortName(j.name) + " is not on the allowlist"
 	}
 	if d.Effect != Allow && len(wanted) > 0 {
 		d.Reason = reason("%s; %s", d.Reason, requires(wanted))
@@ -186,14 +186,14 @@ func (j *Judge) toolchainDecision(wanted []*judgedEdge) Decision {
 	switch j.policy.packages.toolchains {
 	case Allow:
 		d.Effect = Allow
-		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is allow"
+		d.Reason = shortName(j.name) + " is a toolchain, and packages.toolchains is allow"
 	case Hold:
 		d.Effect = Hold
-		d.Reason = short(j.name) + " is a toolchain and waits for approval; packages.toolchains is hold"
+		d.Reason = shortName(j.name) + " is a toolchain and waits for approval; packages.toolchains is hold"
 	case Deny:
-		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is deny; only that key or an entry with its name lets it in"
+		d.Reason = shortName(j.name) + " is a toolchain, and packages.toolchains is deny; only that key or an entry with its name lets it in"
 	default:
-		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is not set; only that key or an entry with its name lets it in"
+		d.Reason = shortName(j.name) + " is a toolchain, and packages.toolchains is not set; only that key or an entry with its name lets it in"
 	}
 	return d
 }
@@ -201,9 +201,9 @@ func (j *Judge) toolchainDecision(wanted []*judgedEdge) Decision {
 // lookalikeDecision is for a name near to a popular one, which the default, d,
 // would deny, hold or allow.
 func (j *Judge) lookalikeDecision(d Decision) Decision {
-	near := reason("%s looks like %s (%s)", short(j.name), short(j.about.Lookalike.Name), plain(j.about.Lookalike.How, 40))
+	near := reason("%s looks like %s (%s)", shortName(j.name), shortName(j.about.Lookalike.Name), plainASCII(j.about.Lookalike.How, 40))
 	if d.Effect == Deny || j.policy.packages.planning {
-		d.Reason = reason("%s is not on the allowlist; it looks like %s", short(j.name), short(j.about.Lookalike.Name))
+		d.Reason = reason("%s is not on the allowlist; it looks like %s", shortName(j.name), shortName(j.about.Lookalike.Name))
 		return d
 	}
 	refusal := Decision{Effect: Deny, Rule: ruleSimilar, ResolvedBy: ByAdvisory, WantedBy: d.WantedBy}
@@ -223,15 +223,15 @@ func (j *Judge) lookalikeDecision(d Decision) Decision {
 
 func (j *Judge) namespaceDecision() Decision {
 	d := Decision{Effect: Deny, Rule: "namespaces", ResolvedBy: ByNamespace}
-	d.Reason = reason("%s is a private name, and this upstream is not the one that it belongs to", short(j.name))
+	d.Reason = reason("%s is a private name, and this upstream is not the one that it belongs to", shortName(j.name))
 	return d
 }
 
 // entryDecision is for a release that an entry admits.
-func (j *Judge) entryDecision(e *entry, r pkgref.Version, wanted []*judgedEdge) Decision {
+func (j *Judge) entryDecision(e *listEntry, r pkgref.Version, wanted []*judgedEdge) Decision {
 	d := Decision{
 		Effect: Allow, Rule: entryRule("allowed_packages", j.ecosystem, j.name), ResolvedBy: ByAllowlist,
-		Reason: short(j.name) + " is on the allowlist", WantedBy: edgesOf(wanted),
+		Reason: shortName(j.name) + " is on the allowlist", WantedBy: edgesOf(wanted),
 	}
 	if d.Through = j.entryThrough(e); d.Through == "" {
 		d.Through = admittingThrough(wanted, r)
@@ -254,7 +254,7 @@ func (j *Judge) outsideDecision(limit string, r pkgref.Version, wanted []*judged
 // what they require, it does too: else the release is let in and can't be installed.
 func (j *Judge) widened(r pkgref.Version) suggestion {
 	s := widening(j.ecosystem, j.name, r)
-	s.withDependencies = !slices.ContainsFunc(j.allowed, func(e entry) bool { return !e.withDependencies })
+	s.withDependencies = !slices.ContainsFunc(j.allowed, func(e listEntry) bool { return !e.withDependencies })
 	return s
 }
 
@@ -268,25 +268,25 @@ const (
 // whichLimit is the key to blame; of several entries, the versions as a whole.
 func (j *Judge) whichLimit(r pkgref.Version) string {
 	for i := range j.allowed {
-		if e := &j.allowed[i]; r.PreRelease() && match(e.versions, r, true) && e.limit.admits(r) {
+		if e := &j.allowed[i]; r.PreRelease() && rangeHas(e.versions, r, true) && e.limit.admits(r) {
 			return limitPrereleases
 		}
 	}
-	if len(j.allowed) == 1 && match(j.allowed[0].versions, r, true) {
+	if len(j.allowed) == 1 && rangeHas(j.allowed[0].versions, r, true) {
 		return limitMax
 	}
 	return limitVersion
 }
 
 func (j *Judge) limitReason(limit string) string {
-	name := short(j.name)
+	name := shortName(j.name)
 	switch {
 	case limit == limitPrereleases:
 		return reason("this version of %s is a pre-release, and its entry lacks prereleases: true", name)
 	case len(j.allowed) > 1:
 		return reason("this version of %s is outside the versions that its %d entries allow", name, len(j.allowed))
 	case limit == limitMax:
-		return reason("this version of %s is above max_version %s", name, plain(j.allowed[0].limitText, 30))
+		return reason("this version of %s is above max_version %s", name, plainASCII(j.allowed[0].limitText, 30))
 	}
-	return reason("this version of %s is outside version %s", name, plain(j.allowed[0].versionText, 60))
+	return reason("this version of %s is outside version %s", name, plainASCII(j.allowed[0].versionText, 60))
 }

@@ -57,7 +57,7 @@ func (p *Policy) MayHold() bool {
 	return slices.ContainsFunc(p.layers(), func(l *Policy) bool {
 		rules := &l.packages
 		return slices.Contains([]Effect{rules.byDefault, rules.sdist, rules.scripts, rules.toolchains, rules.similar}, Hold) ||
-			rules.vulnerabilities.holds() || rules.minAge > 0 && rules.ageSource != ageIgnored || l.observes
+			rules.vulnerabilities.mayHold() || rules.minAge > 0 && rules.ageSource != ageIgnored || l.observes
 	})
 }
 
@@ -66,26 +66,26 @@ func (p *Policy) MayHold() bool {
 // file (its age, its kind) was weighed when it was let in.
 func (j *Judge) Kept(version string, digests []string) Decision {
 	ofOne := func(j *Judge) Decision {
-		return j.answered(j.ownRelease(version), FileFacts{Version: version, Digests: digests})
+		return j.weighAnswers(j.ownRelease(version), FileFacts{Version: version, Digests: digests})
 	}
-	return j.under(ofOne(j), ofOne)
+	return j.underNarrowing(ofOne(j), ofOne)
 }
 
-// answered weighs people's answers about a file that would wait, after all that
+// weighAnswers weighs people's answers about a file that would wait, after all that
 // could deny it. A denial counts before an approval, and where the policy only observes.
-func (j *Judge) answered(d Decision, f FileFacts) Decision {
+func (j *Judge) weighAnswers(d Decision, f FileFacts) Decision {
 	if d.Effect != Hold && d.Would == "" || len(j.answers) == 0 {
 		return d
 	}
 	r, _ := pkgref.ParseVersion(j.ecosystem, f.Version) // it was judged before
-	var approved *answer
+	var approved *parsedAnswer
 	for i := range j.answers {
 		a := &j.answers[i]
 		switch {
-		case !a.of(r) || !a.from(j.about.Upstream):
+		case !a.isOfRelease(r) || !a.isFromUpstream(j.about.Upstream):
 		case a.Denied:
 			return j.deniedBy(a, d)
-		case approved == nil && a.covers(f.Digests):
+		case approved == nil && a.coversDigests(f.Digests):
 			approved = a
 		}
 	}
@@ -94,38 +94,38 @@ func (j *Judge) answered(d Decision, f FileFacts) Decision {
 	}
 	return Decision{
 		Effect: Allow, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: approved.ID,
-		Reason:  reason("%s was approved by %s (%s)", short(j.name), plain(approved.By, 40), plain(approved.ID, 30)),
+		Reason:  reason("%s was approved by %s (%s)", shortName(j.name), plainASCII(approved.By, 40), plainASCII(approved.ID, 30)),
 		Through: j.release(f.Version).Through, WantedBy: d.WantedBy, Pinned: d.Pinned,
 	}
 }
 
-func (j *Judge) deniedBy(a *answer, d Decision) Decision {
+func (j *Judge) deniedBy(a *parsedAnswer, d Decision) Decision {
 	refusal := Decision{Effect: Deny, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: a.ID, WantedBy: d.WantedBy, Pinned: d.Pinned}
-	refusal.Reason = reason("%s was denied by %s (%s)", short(j.name), plain(a.By, 30), plain(a.ID, 30))
+	refusal.Reason = reason("%s was denied by %s (%s)", shortName(j.name), plainASCII(a.By, 30), plainASCII(a.ID, 30))
 	if a.Reason != "" {
-		refusal.Reason = reason("%s: %s", refusal.Reason, plain(a.Reason, maxReason))
+		refusal.Reason = reason("%s: %s", refusal.Reason, plainASCII(a.Reason, maxReason))
 	}
 	return refusal
 }
 
-// answer is an Approval with its version parsed.
-type answer struct {
+// parsedAnswer is an Approval with its version parsed.
+type parsedAnswer struct {
 	Approval
 	release pkgref.Version
 }
 
-// of tells whether the answer is about a release.
-func (a *answer) of(r pkgref.Version) bool {
+// isOfRelease tells whether the answer is about a release.
+func (a *parsedAnswer) isOfRelease(r pkgref.Version) bool {
 	return r.Same(a.release)
 }
 
-// from tells whether the answer is about what this index has.
-func (a *answer) from(upstream string) bool {
+// isFromUpstream tells whether the answer is about what this index has.
+func (a *parsedAnswer) isFromUpstream(upstream string) bool {
 	return a.Upstream == "" || SameUpstream(a.Upstream, upstream)
 }
 
-// covers tells whether the person was shown a file with one of these digests. One
+// coversDigests tells whether the person was shown a file with one of these digests. One
 // that can be forged binds nothing.
-func (a *answer) covers(digests []string) bool {
+func (a *parsedAnswer) coversDigests(digests []string) bool {
 	return slices.ContainsFunc(digests, func(d string) bool { return StrongDigest(d) && slices.Contains(a.Digests, d) })
 }

@@ -24,9 +24,9 @@ func isArgument(field string) bool {
 	return len(field) > len(argumentsPrefix) && strings.HasPrefix(field, argumentsPrefix)
 }
 
-// at is the argument of a name. In a name, a dot leads into an object, or is a dot. ok is
+// argumentAt is the argument of a name. In a name, a dot leads into an object, or is a dot. ok is
 // false if the name means several arguments: it can't be told then which one is judged.
-func (a *Arguments) at(name string) (v any, ok bool) {
+func (a *Arguments) argumentAt(name string) (v any, ok bool) {
 	found := 0
 	membersAt(a.Members, name, func(one any) { v, found = one, found+1 })
 	return v, found <= 1
@@ -150,8 +150,8 @@ func textOfArgument(argument any) (text string, ok bool) {
 }
 
 // judgesArgument is matches for a rule on one argument.
-func (r *rule) judgesArgument(in CommandInput) (holds, ok bool) {
-	v, ok := in.Arguments.at(r.field[len(argumentsPrefix):])
+func (r *commandRule) judgesArgument(in CommandInput) (holds, ok bool) {
+	v, ok := in.Arguments.argumentAt(r.field[len(argumentsPrefix):])
 	if !ok || v == nil {
 		return false, ok
 	}
@@ -173,7 +173,7 @@ func (r *rule) judgesArgument(in CommandInput) (holds, ok bool) {
 		if !ok || r.pattern == nil {
 			return false, false
 		}
-		return in.find(r.pattern, text)
+		return in.findPattern(r.pattern, text)
 	}
 	order, ok := compareArguments(v, r.value)
 	return map[string]bool{"gt": order > 0, "gte": order >= 0, "lt": order < 0, "lte": order <= 0}[r.operator], ok

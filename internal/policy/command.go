@@ -10,14 +10,14 @@ import (
 // commandRules is the part that judges commands, code and tools.
 type commandRules struct {
 	judges    bool
-	byDefault Effect // of defaults.action; "" is Deny
-	given     bool   // defaults.action is in the document
-	rules     []rule // by priority, highest first; equal ones in the text's order
+	byDefault Effect        // of defaults.action; "" is Deny
+	given     bool          // defaults.action is in the document
+	rules     []commandRule // by priority, highest first; equal ones in the text's order
 }
 
-// rule is one of the document's rules. Its message is its author's word to
+// commandRule is one of the document's rules. Its message is its author's word to
 // whoever is refused: short printable ASCII.
-type rule struct {
+type commandRule struct {
 	name     string
 	message  string
 	field    string
@@ -53,13 +53,13 @@ func (p *Policy) decideCommand(in CommandInput) Decision {
 	}
 	for i := range p.commands.rules {
 		r := &p.commands.rules[i]
-		matches, ok := r.matches(in)
+		matches, ok := r.matchesInput(in)
 		if !ok {
 			why := "can not be evaluated"
-			if in.over() {
+			if in.isOver() {
 				why = "takes too long to be evaluated"
 			}
-			return Decision{Effect: Deny, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", short(r.name), why)}
+			return Decision{Effect: Deny, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", shortName(r.name), why)}
 		}
 		if matches {
 			return r.decision()
@@ -75,7 +75,7 @@ func (p *Policy) decideCommand(in CommandInput) Decision {
 	return d
 }
 
-func (r *rule) decision() Decision {
+func (r *commandRule) decision() Decision {
 	verb := "denies it"
 	switch r.effect {
 	case Allow:
@@ -84,18 +84,18 @@ func (r *rule) decision() Decision {
 		verb = "has a person asked first"
 	case Deny:
 	}
-	d := Decision{Effect: r.effect, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", short(r.name), verb)}
+	d := Decision{Effect: r.effect, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", shortName(r.name), verb)}
 	if r.effect != Allow && r.message != "" {
 		d.Reason = reason("%s: %s", d.Reason, r.message)
 	}
 	return d
 }
 
-func (in CommandInput) over() bool { return in.Over != nil && in.Over() }
+func (in CommandInput) isOver() bool { return in.Over != nil && in.Over() }
 
-// find is expression.Find, which is not ok where there was no time for it.
-func (in CommandInput) find(pattern *expression.Expression, text string) (found, ok bool) {
-	found, ok, _ = pattern.FindUntil(text, in.over)
+// findPattern is expression.Find, which is not ok where there was no time for it.
+func (in CommandInput) findPattern(pattern *expression.Expression, text string) (found, ok bool) {
+	found, ok, _ = pattern.FindUntil(text, in.isOver)
 	return found, ok
 }
 
@@ -123,9 +123,9 @@ func (in CommandInput) lookup(field string) *string {
 	return nil
 }
 
-// matches reports whether the rule's condition holds; ok is false if that
+// matchesInput reports whether the rule's condition holds; ok is false if that
 // can't be told. A missing field never matches, not even "ne".
-func (r *rule) matches(in CommandInput) (holds, ok bool) {
+func (r *commandRule) matchesInput(in CommandInput) (holds, ok bool) {
 	if isArgument(r.field) {
 		if in.Arguments == nil {
 			return false, true
@@ -157,7 +157,7 @@ func (r *rule) matches(in CommandInput) (holds, ok bool) {
 		return strings.Contains(*value, r.text), true
 	case "matches":
 		if r.pattern != nil {
-			return in.find(r.pattern, *value)
+			return in.findPattern(r.pattern, *value)
 		}
 	}
 	return false, false

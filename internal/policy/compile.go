@@ -15,7 +15,7 @@ import (
 // error is Problems (a fault.ErrInvalid): everything that was found wrong,
 // with its place; there is no Policy then, and a policy in force stays so.
 func Parse(source string, data []byte) (*Policy, error) {
-	root, problems := load(source, data)
+	root, problems := loadDocument(source, data)
 	if problems != nil {
 		return nil, problems
 	}
@@ -28,8 +28,8 @@ func Parse(source string, data []byte) (*Policy, error) {
 			digest: "sha256:" + hex.EncodeToString(sum[:]),
 			packages: packageRules{
 				locked:  map[pkgref.Ecosystem]bool{},
-				allowed: map[packageKey][]entry{},
-				blocked: map[packageKey][]entry{},
+				allowed: map[packageKey][]listEntry{},
+				blocked: map[packageKey][]listEntry{},
 			},
 		},
 	}
@@ -54,8 +54,8 @@ type section struct {
 // they are read.
 func sections() []section {
 	return []section{
-		{"name", (*compiler).name},
-		{"version", (*compiler).version},
+		{"name", (*compiler).readName},
+		{"version", (*compiler).readVersion},
 		{"description", (*compiler).description},
 		{"mode", compileMode},
 		{"isolation", (*compiler).isolation},
@@ -71,14 +71,14 @@ func sections() []section {
 		{publishedPath, (*compiler).publishedPorts},
 		{"credentials", compileCredentials},
 		{"tool_allowlist", (*compiler).toolAllowlist},
-		{"rules", (*compiler).rules},
-		{"environment", (*compiler).environment},
+		{"rules", (*compiler).readRules},
+		{"environment", (*compiler).readEnvironment},
 		{"network", (*compiler).network},
 		{"filesystem", (*compiler).filesystem},
 		{"resources", (*compiler).resources},
 		{"sandbox_mounts", (*compiler).sandboxMounts},
 		{"inherit", (*compiler).inherit},
-		{"scope", (*compiler).scope},
+		{"scope", (*compiler).readScope},
 		{"metadata", compileMetadata},
 		{"disclaimer", compileDisclaimer},
 	}
@@ -106,9 +106,9 @@ func (c *compiler) document(root *yaml.Node) {
 	}
 	c.finishCommands(o)
 	if c.injections != nil {
-		c.injections.finish()
+		c.injections.reportUnused()
 	}
-	unseen{c}.finish()
+	unseen{c}.reportUnseen()
 	c.absent(o)
 }
 
@@ -116,30 +116,30 @@ func (c *compiler) document(root *yaml.Node) {
 func (c *compiler) absent(o *object) {
 	p := &c.policy.packages
 	if !p.defaultGiven {
-		c.says(value{path: "packages.default"}, "absent: a package that no list names is denied")
+		c.explainEnforced(value{path: "packages.default"}, "absent: a package that no list names is denied")
 	}
 	if len(p.allowed) == 0 && p.byDefault != Allow && p.byDefault != Hold {
-		c.says(value{path: "allowed_packages"}, "no package is listed, so none can be installed")
+		c.explainEnforced(value{path: "allowed_packages"}, "no package is listed, so none can be installed")
 	}
 	if !c.policy.commands.judges {
-		c.says(value{path: "rules"}, "neither rules nor defaults.action: commands are not judged")
+		c.explainEnforced(value{path: "rules"}, "neither rules nor defaults.action: commands are not judged")
 	}
 	if _, present := o.fields["isolation"]; !present {
-		c.says(value{path: "isolation"}, "absent: whichever engine the host is set up with")
+		c.explainEnforced(value{path: "isolation"}, "absent: whichever engine the host is set up with")
 	}
 }
 
-func (c *compiler) name(v value) {
-	if s, ok := c.text(v); ok {
+func (c *compiler) readName(v value) {
+	if s, ok := c.readText(v); ok {
 		c.policy.name = s
-		c.says(v, "the policy's name in records: %s", plain(s, 60))
+		c.explainEnforced(v, "the policy's name in records: %s", plainASCII(s, 60))
 	}
 }
 
-func (c *compiler) version(v value) {
-	if s, ok := c.text(v); ok {
+func (c *compiler) readVersion(v value) {
+	if s, ok := c.readText(v); ok {
 		c.policy.version = s
-		c.says(v, "the policy's version in records: %s", plain(s, 60))
+		c.explainEnforced(v, "the policy's version in records: %s", plainASCII(s, 60))
 	}
 }
 
@@ -147,30 +147,30 @@ func (c *compiler) description(v value) {
 	if n := v.node; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value == "" {
 		return // agent-sandbox policies have an empty one
 	}
-	if _, ok := c.text(v); ok {
-		c.says(v, "for people only")
+	if _, ok := c.readText(v); ok {
+		c.explainEnforced(v, "for people only")
 	}
 }
 
 func (c *compiler) isolation(v value) {
-	s, ok := c.text(v)
+	s, ok := c.readText(v)
 	if !ok {
 		return
 	}
 	if !isWord(s) {
-		c.fail(v.node, "isolation must be an engine's name in lower case, and is %q", plain(s, 40))
+		c.failAt(v.node, "isolation must be an engine's name in lower case, and is %q", plainASCII(s, 40))
 		return
 	}
 	c.policy.isolation = s
 	switch s {
 	case "auto":
-		c.says(v, "runs under the strongest engine that the host has")
+		c.explainEnforced(v, "runs under the strongest engine that the host has")
 		return
 	case "hardware":
-		c.says(v, "runs under an engine whose wall is of hardware, as the host has proved; refused where none is")
+		c.explainEnforced(v, "runs under an engine whose wall is of hardware, as the host has proved; refused where none is")
 		return
 	}
-	c.says(v, "runs under %s and under nothing weaker; refused where the host can not", s)
+	c.explainEnforced(v, "runs under %s and under nothing weaker; refused where the host can not", s)
 }
 
 // isWord reports whether s is a lower-case name such as an engine's.
@@ -188,37 +188,37 @@ func isWord(s string) bool {
 
 func (c *compiler) inherit(v value) {
 	if is, ok := c.boolean(v); ok && is {
-		c.says(v, "there is nothing to inherit from: this document is the whole policy")
+		c.explainEnforced(v, "there is nothing to inherit from: this document is the whole policy")
 	} else if ok {
-		c.says(v, "this document is the whole policy")
+		c.explainEnforced(v, "this document is the whole policy")
 	}
 }
 
-func (c *compiler) scope(v value) {
+func (c *compiler) readScope(v value) {
 	if !isNull(v) {
-		c.fail(v.node, "scope is not supported: a policy applies to the whole run; leave it out")
+		c.failAt(v.node, "scope is not supported: a policy applies to the whole run; leave it out")
 	}
 }
 
 // compileMetadata reads what documents of the toolkit say of themselves.
 func compileMetadata(c *compiler, v value) {
 	if v.node.Kind != yaml.MappingNode {
-		c.fail(v.node, "metadata has to have keys, and is for people only")
+		c.failAt(v.node, "metadata has to have keys, and is for people only")
 		return
 	}
-	c.says(v, "for people only")
+	c.explainEnforced(v, "for people only")
 }
 
 func compileDisclaimer(c *compiler, v value) {
 	if v.node.Kind == yaml.ScalarNode && v.node.Value == "" {
 		return
 	}
-	if _, ok := c.text(v); ok {
-		c.says(v, "for people only")
+	if _, ok := c.readText(v); ok {
+		c.explainEnforced(v, "for people only")
 	}
 }
 
-func (c *compiler) environment(v value) {
+func (c *compiler) readEnvironment(v value) {
 	o := c.object(v, keysOf[environmentKeys]()...)
 	if o == nil {
 		return
@@ -226,43 +226,43 @@ func (c *compiler) environment(v value) {
 	mode, given := o.fields["mode"]
 	baseline, based := o.fields["baseline"]
 	if !given {
-		c.fail(v.key, "environment needs a mode: ephemeral or persistent")
+		c.failAt(v.key, "environment needs a mode: ephemeral or persistent")
 		return
 	}
-	word, ok := c.word(mode, "ephemeral", "persistent")
+	word, ok := c.readWord(mode, "ephemeral", "persistent")
 	if based {
-		if _, isText := c.text(baseline); isText && ok && word == "ephemeral" {
-			c.fail(baseline.key, "environment.baseline belongs to mode: persistent")
+		if _, isText := c.readText(baseline); isText && ok && word == "ephemeral" {
+			c.failAt(baseline.key, "environment.baseline belongs to mode: persistent")
 		}
 	}
 	switch {
 	case !ok:
 	case word == "ephemeral":
-		c.says(mode, "the sandbox and its files are gone after the run")
+		c.explainEnforced(mode, "the sandbox and its files are gone after the run")
 	case !based:
-		c.fail(mode.node, "environment.mode persistent needs environment.baseline, the snapshot to compare with")
+		c.failAt(mode.node, "environment.mode persistent needs environment.baseline, the snapshot to compare with")
 	default:
-		c.open(mode, "persistent environments are not kept yet: the sandbox is gone after the run")
+		c.explainOpen(mode, "persistent environments are not kept yet: the sandbox is gone after the run")
 	}
 }
 
 func (c *compiler) toolAllowlist(v value) {
-	elements, ok := c.list(v)
+	elements, ok := c.readList(v)
 	if !ok {
 		return
 	}
 	c.policy.toolsGiven = true
 	for _, e := range elements {
-		switch s, ok := c.text(e); {
+		switch s, ok := c.readText(e); {
 		case ok && !toolName.MatchString(s):
-			c.fail(e.node, "%s must be the name of one tool, which is a letter, then letters, digits, _, . and -, at most 64 in all, and is %q", e.path, plain(s, 80))
+			c.failAt(e.node, "%s must be the name of one tool, which is a letter, then letters, digits, _, . and -, at most 64 in all, and is %q", e.path, plainASCII(s, 80))
 		case ok:
 			c.policy.tools = append(c.policy.tools, s)
 		}
 	}
 	if len(c.policy.tools) == 0 {
-		c.says(v, "no tool of the host may be called")
+		c.explainEnforced(v, "no tool of the host may be called")
 		return
 	}
-	c.says(v, "these tools of the host may be called, where the daemon's configuration has them; rules judge each call")
+	c.explainEnforced(v, "these tools of the host may be called, where the daemon's configuration has them; rules judge each call")
 }

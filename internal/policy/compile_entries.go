@@ -29,16 +29,16 @@ func (c *compiler) packageLists(v value, read func(pkgref.Ecosystem, value)) {
 		return
 	}
 	if len(o.fields) == 0 {
-		c.says(v, "an empty list: it names no package")
+		c.explainEnforced(v, "an empty list: it names no package")
 	}
 	for _, e := range pkgref.Ecosystems() {
 		list, given := o.fields[string(e)]
 		if !given {
 			continue
 		}
-		elements, ok := c.list(list)
+		elements, ok := c.readList(list)
 		if ok && len(elements) == 0 {
-			c.says(list, "an empty list: it names no package")
+			c.explainEnforced(list, "an empty list: it names no package")
 		}
 		for _, item := range elements {
 			read(e, item)
@@ -51,12 +51,12 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 	if o == nil {
 		return
 	}
-	name, e, ok := c.entry(ecosystem, o)
+	name, e, ok := c.readEntry(ecosystem, o)
 	if f, given := o.fields["max_version"]; given {
-		if s, isText := c.text(f); isText {
+		if s, isText := c.readText(f); isText {
 			e.limitText = s
 			if e.limit, isText = parseLimit(ecosystem, s); !isText {
-				c.fail(f.node, "%s: %q is no cap for %s; write like \"2.x\" or a whole version", f.path, plain(s, 40), ecosystem)
+				c.failAt(f.node, "%s: %q is no cap for %s; write like \"2.x\" or a whole version", f.path, plainASCII(s, 40), ecosystem)
 			}
 		}
 	}
@@ -65,26 +65,26 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 		return
 	}
 	if len(e.extras) > 0 && !e.withDependencies {
-		c.fail(v.node, "%s: the extras of %s say what with_dependencies admits, which it lacks; write with_dependencies: true", v.path, plain(name, 60))
+		c.failAt(v.node, "%s: the extras of %s say what with_dependencies admits, which it lacks; write with_dependencies: true", v.path, plainASCII(name, 60))
 		return
 	}
 	key := packageKey{ecosystem, name}
 	if len(c.policy.packages.allowed[key]) == maxEntries {
-		c.fail(v.node, "%s: %s has more than %d entries", v.path, plain(name, 60), maxEntries)
+		c.failAt(v.node, "%s: %s has more than %d entries", v.path, plainASCII(name, 60), maxEntries)
 		return
 	}
 	for _, other := range c.policy.packages.allowed[key] {
 		if other.versionText == e.versionText && other.limitText == e.limitText && slices.Equal(other.extras, e.extras) {
-			c.fail(v.node, "%s: %s is already on line %d with the same versions", v.path, plain(name, 60), other.line)
+			c.failAt(v.node, "%s: %s is already on line %d with the same versions", v.path, plainASCII(name, 60), other.line)
 			return
 		}
 	}
 	c.policy.packages.allowed[key] = append(c.policy.packages.allowed[key], e)
-	c.says(v, "%s", allowedMeaning(name, e))
+	c.explainEnforced(v, "%s", allowedMeaning(name, e))
 }
 
 // compileAdmissions reads what an entry admits beside its versions.
-func compileAdmissions(c *compiler, o *object, e *entry) {
+func compileAdmissions(c *compiler, o *object, e *listEntry) {
 	if f, given := o.fields["with_dependencies"]; given {
 		e.withDependencies, _ = c.boolean(f)
 	}
@@ -99,18 +99,18 @@ func compileAdmissions(c *compiler, o *object, e *entry) {
 	}
 }
 
-func allowedMeaning(name string, e entry) string {
+func allowedMeaning(name string, e listEntry) string {
 	var b strings.Builder
-	b.WriteString(plain(name, 60) + " is allowed")
+	b.WriteString(plainASCII(name, 60) + " is allowed")
 	switch leading, wild := cutWildcard(e.limitText); {
 	case e.limitText == "":
 	case wild:
 		b.WriteString(", up to and with every " + leading + ".*")
 	default:
-		b.WriteString(", up to exactly " + plain(e.limitText, 40))
+		b.WriteString(", up to exactly " + plainASCII(e.limitText, 40))
 	}
 	if e.versionText != "" {
-		b.WriteString(", in versions " + plain(e.versionText, 60))
+		b.WriteString(", in versions " + plainASCII(e.versionText, 60))
 	}
 	if e.limitText == "" && e.versionText == "" {
 		b.WriteString(", in every version")
@@ -132,7 +132,7 @@ func allowedMeaning(name string, e entry) string {
 		b.WriteString(", with its install scripts")
 	}
 	if len(e.accepted) > 0 {
-		b.WriteString(", with the vulnerabilities " + plain(strings.Join(e.accepted, ", "), 100))
+		b.WriteString(", with the vulnerabilities " + plainASCII(strings.Join(e.accepted, ", "), 100))
 	}
 	return b.String()
 }
@@ -142,37 +142,37 @@ func (c *compiler) blockedEntry(ecosystem pkgref.Ecosystem, v value) {
 	if o == nil {
 		return
 	}
-	name, e, ok := c.entry(ecosystem, o)
+	name, e, ok := c.readEntry(ecosystem, o)
 	if !ok {
 		return
 	}
 	key := packageKey{ecosystem, name}
 	if len(c.policy.packages.blocked[key]) == maxEntries {
-		c.fail(v.node, "%s: %s has more than %d entries", v.path, plain(name, 60), maxEntries)
+		c.failAt(v.node, "%s: %s has more than %d entries", v.path, plainASCII(name, 60), maxEntries)
 		return
 	}
 	if len(e.extras) > 0 {
-		c.fail(v.node, "%s: an extra of %s can't be blocked; name the package that it brings", v.path, plain(name, 60))
+		c.failAt(v.node, "%s: an extra of %s can't be blocked; name the package that it brings", v.path, plainASCII(name, 60))
 		return
 	}
 	c.policy.packages.blocked[key] = append(c.policy.packages.blocked[key], e)
 	if e.versionText == "" {
-		c.says(v, "%s is denied in every version, whatever else says otherwise", plain(name, 60))
+		c.explainEnforced(v, "%s is denied in every version, whatever else says otherwise", plainASCII(name, 60))
 		return
 	}
-	c.says(v, "%s is denied in versions %s and their pre-releases, whatever else says otherwise", plain(name, 60), plain(e.versionText, 60))
+	c.explainEnforced(v, "%s is denied in versions %s and their pre-releases, whatever else says otherwise", plainASCII(name, 60), plainASCII(e.versionText, 60))
 }
 
-// entry reads what the two lists share: a canonical name, of Python with extras, and a
+// readEntry reads what the two lists share: a canonical name, of Python with extras, and a
 // range.
-func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e entry, ok bool) {
+func (c *compiler) readEntry(ecosystem pkgref.Ecosystem, o *object) (name string, e listEntry, ok bool) {
 	e.line = o.node.Line
 	f, given := o.fields["name"]
 	if !given {
-		c.fail(o.node, "%s needs a name", o.path)
+		c.failAt(o.node, "%s needs a name", o.path)
 		return "", e, false
 	}
-	written, ok := c.text(f)
+	written, ok := c.readText(f)
 	if !ok {
 		return "", e, false
 	}
@@ -182,18 +182,18 @@ func (c *compiler) entry(ecosystem pkgref.Ecosystem, o *object) (name string, e 
 	}
 	name, err := pkgref.CanonicalName(ecosystem, bare)
 	if err != nil || !isName {
-		c.fail(f.node, "%s: %q is not a %s package name", f.path, plain(written, 60), ecosystem)
+		c.failAt(f.node, "%s: %q is not a %s package name", f.path, plainASCII(written, 60), ecosystem)
 		return "", e, false
 	}
 	e.extras = extras
 	if f, given := o.fields["version"]; given {
-		s, isText := c.text(f)
+		s, isText := c.readText(f)
 		if !isText {
 			return "", e, false
 		}
 		e.versionText = s
 		if e.versions, isText = pkgref.ParseRange(ecosystem, s); !isText || strings.TrimSpace(s) == "" {
-			c.fail(f.node, "%s: %q is no version specifier for %s; write like %q", f.path, plain(s, 60), ecosystem, ecosystem.Traits().SpecifierExample)
+			c.failAt(f.node, "%s: %q is no version specifier for %s; write like %q", f.path, plainASCII(s, 60), ecosystem, ecosystem.Traits().SpecifierExample)
 			return "", e, false
 		}
 	}

@@ -15,27 +15,27 @@ func (c *compiler) filesystem(v value) {
 	if f, given := o.fields["workspace"]; given {
 		if s, ok := c.sandboxPath(f); ok {
 			w.Path = s
-			c.says(f, "commands start in %s, which is made in the sandbox", plain(s, 60))
+			c.explainEnforced(f, "commands start in %s, which is made in the sandbox", plainASCII(s, 60))
 		}
 	}
 	if f, given := o.fields["mode"]; given {
-		if s, ok := c.word(f, "read_only", "read_write"); ok {
+		if s, ok := c.readWord(f, "read_only", "read_write"); ok {
 			w.ReadOnly = s == "read_only"
-			c.says(f, "the workspace is %s", strings.ReplaceAll(s, "_", "-"))
+			c.explainEnforced(f, "the workspace is %s", strings.ReplaceAll(s, "_", "-"))
 		}
 	}
-	if f, given := o.fields["host_mounts"]; given && c.claim("mounts", f) {
+	if f, given := o.fields["host_mounts"]; given && c.claimThing("mounts", f) {
 		c.hostMounts(f)
 	}
 }
 
 func (c *compiler) hostMounts(v value) {
-	elements, ok := c.list(v)
+	elements, ok := c.readList(v)
 	if !ok {
 		return
 	}
 	if len(elements) == 0 {
-		c.says(v, "nothing of the host is visible in the sandbox")
+		c.explainEnforced(v, "nothing of the host is visible in the sandbox")
 	}
 	for _, e := range elements {
 		o := c.object(e, keysOf[hostMountKeys]()...)
@@ -45,7 +45,7 @@ func (c *compiler) hostMounts(v value) {
 		source, hasSource := o.fields["source"]
 		destination, hasDestination := o.fields["destination"]
 		if !hasSource || !hasDestination {
-			c.fail(e.node, "%s needs a source on the host and a destination in the sandbox", e.path)
+			c.failAt(e.node, "%s needs a source on the host and a destination in the sandbox", e.path)
 			continue
 		}
 		m := Mount{}
@@ -53,11 +53,11 @@ func (c *compiler) hostMounts(v value) {
 		m.Source, okS = c.hostPath(source)
 		m.Destination, okD = c.sandboxPath(destination)
 		if f, given := o.fields["mode"]; given {
-			s, _ := c.word(f, "read_only", "read_write")
+			s, _ := c.readWord(f, "read_only", "read_write")
 			m.ReadWrite = s == "read_write"
 		}
 		if okS && okD {
-			c.mount(e, m)
+			c.readMount(e, m)
 		}
 	}
 }
@@ -65,25 +65,25 @@ func (c *compiler) hostMounts(v value) {
 // sandboxMounts reads an agent-sandbox policy's form; its places in the sandbox are fixed.
 func (c *compiler) sandboxMounts(v value) {
 	o := c.object(v, keysOf[sandboxMountsKeys]()...)
-	if o == nil || !c.claim("mounts", v) {
+	if o == nil || !c.claimThing("mounts", v) {
 		return
 	}
 	if f, given := o.fields["input_dir"]; given && !isNull(f) {
 		if s, ok := c.hostPath(f); ok {
-			c.mount(f, Mount{Source: s, Destination: "/input"})
+			c.readMount(f, Mount{Source: s, Destination: "/input"})
 		}
 	}
 	if f, given := o.fields["output_dir"]; given && !isNull(f) {
 		if s, ok := c.hostPath(f); ok {
-			c.mount(f, Mount{Source: s, Destination: "/output", ReadWrite: true})
+			c.readMount(f, Mount{Source: s, Destination: "/output", ReadWrite: true})
 		}
 	}
 }
 
-func (c *compiler) mount(v value, m Mount) {
+func (c *compiler) readMount(v value, m Mount) {
 	for _, other := range c.policy.mounts {
 		if other.Destination == m.Destination {
-			c.fail(v.node, "%s: two mounts at %s", v.path, plain(m.Destination, 60))
+			c.failAt(v.node, "%s: two mounts at %s", v.path, plainASCII(m.Destination, 60))
 			return
 		}
 	}
@@ -92,7 +92,7 @@ func (c *compiler) mount(v value, m Mount) {
 	if m.ReadWrite {
 		how = "read-write"
 	}
-	c.says(v, "the host's %s is at %s, %s", plain(m.Source, 80), plain(m.Destination, 60), how)
+	c.explainEnforced(v, "the host's %s is at %s, %s", plainASCII(m.Source, 80), plainASCII(m.Destination, 60), how)
 }
 
 // hostPath is absolute and clean, and no directory that gives the host away.
@@ -104,7 +104,7 @@ func (c *compiler) hostPath(v value) (string, bool) {
 	}
 	for _, root := range []string{"/proc", "/sys", "/dev"} {
 		if s == "/" || s == root || strings.HasPrefix(s, root+"/") {
-			c.fail(v.node, "%s: %s of the host is never mounted", v.path, plain(s, 60))
+			c.failAt(v.node, "%s: %s of the host is never mounted", v.path, plainASCII(s, 60))
 			return "", false
 		}
 	}
@@ -120,7 +120,7 @@ func (c *compiler) sandboxPath(v value) (string, bool) {
 	}
 	for _, root := range []string{"/proc", "/sys", "/dev", "/.cofferdam", "/run/cofferdam", "/etc"} {
 		if s == "/" || s == root || strings.HasPrefix(s, root+"/") {
-			c.fail(v.node, "%s: %s of the sandbox is its own", v.path, plain(s, 60))
+			c.failAt(v.node, "%s: %s of the sandbox is its own", v.path, plainASCII(s, 60))
 			return "", false
 		}
 	}
@@ -128,13 +128,13 @@ func (c *compiler) sandboxPath(v value) (string, bool) {
 }
 
 func (c *compiler) absolute(v value) (string, bool) {
-	s, ok := c.text(v)
+	s, ok := c.readText(v)
 	if !ok {
 		return "", false
 	}
 	clean := path.Clean(s)
 	if !path.IsAbs(s) || (clean != s && clean+"/" != s) || strings.ContainsAny(s, "\x00\n\r:") {
-		c.fail(v.node, "%s must be an absolute path without .., // or a colon, and is %q", v.path, plain(s, 80))
+		c.failAt(v.node, "%s must be an absolute path without .., // or a colon, and is %q", v.path, plainASCII(s, 80))
 		return "", false
 	}
 	return clean, true

@@ -79,39 +79,39 @@ func isHostName(s string) bool {
 }
 
 func (c *compiler) networkAllowlist(v value) {
-	if !c.claim("network_allowlist", v) {
+	if !c.claimThing("network_allowlist", v) {
 		return
 	}
-	elements, ok := c.list(v)
+	elements, ok := c.readList(v)
 	if !ok {
 		return
 	}
 	if len(elements) > maxNetworkNames {
-		c.fail(v.node, "%s has %d entries, and at most %d are read", v.path, len(elements), maxNetworkNames)
+		c.failAt(v.node, "%s has %d entries, and at most %d are read", v.path, len(elements), maxNetworkNames)
 		return
 	}
 	for _, e := range elements {
-		if entry, ok := (hostReader{c}).entry(e); ok {
+		if entry, ok := (hostReader{c}).readEntry(e); ok {
 			c.policy.network = append(c.policy.network, entry)
 		}
 	}
 	if len(elements) == 0 {
-		c.says(v, "an empty list: no name is reachable but the registries'")
+		c.explainEnforced(v, "an empty list: no name is reachable but the registries'")
 		return
 	}
 	requestReader{c}.oneWay(v)
 	if host, n := c.policy.network.crowded(); host != "" {
-		c.fail(v.node, "%s: %s is listed on %d ports, and a name can have %d", v.path, host, n, maxHostPorts)
+		c.failAt(v.node, "%s: %s is listed on %d ports, and a name can have %d", v.path, host, n, maxHostPorts)
 	}
-	c.says(v, "the sandbox can connect to these, by TLS that names them or by plain HTTP, where they have public addresses")
+	c.explainEnforced(v, "the sandbox can connect to these, by TLS that names them or by plain HTTP, where they have public addresses")
 }
 
 func (c *compiler) networkDefault(v value) {
-	switch s, _ := c.word(v, "deny", "allow"); s {
+	switch s, _ := c.readWord(v, "deny", "allow"); s {
 	case "deny":
-		c.says(v, "no name is reachable that the policy does not list")
+		c.explainEnforced(v, "no name is reachable that the policy does not list")
 	case "allow":
-		c.open(v, "an open network is not offered: only the names of registries and of network_allowlist resolve")
+		c.explainOpen(v, "an open network is not offered: only the names of registries and of network_allowlist resolve")
 	}
 }
 
@@ -121,18 +121,18 @@ func (c *compiler) network(v value) {
 	if o == nil {
 		return
 	}
-	if f, given := o.fields["mode"]; given && c.claim("network_default", f) {
-		if _, ok := c.word(f, "restricted"); ok {
-			c.says(f, "no name is reachable that the policy does not list")
+	if f, given := o.fields["mode"]; given && c.claimThing("network_default", f) {
+		if _, ok := c.readWord(f, "restricted"); ok {
+			c.explainEnforced(f, "no name is reachable that the policy does not list")
 		}
 	}
 	if f, given := o.fields["egress_allowlist"]; given {
 		c.networkAllowlist(f)
 	}
-	if f, given := o.fields["ingress"]; given && c.claim("ingress", f) {
+	if f, given := o.fields["ingress"]; given && c.claimThing("ingress", f) {
 		c.policy.ingress = true
-		if _, ok := c.word(f, "deny_all"); ok {
-			c.says(f, "no port of the sandbox is published")
+		if _, ok := c.readWord(f, "deny_all"); ok {
+			c.explainEnforced(f, "no port of the sandbox is published")
 		}
 	}
 }

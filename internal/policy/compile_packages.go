@@ -12,11 +12,11 @@ func (c *compiler) packages(v value) {
 		p.byDefault, p.defaultGiven = c.effect(f), true
 		switch p.byDefault {
 		case Allow:
-			c.says(f, "a package that no list names is allowed")
+			c.explainEnforced(f, "a package that no list names is allowed")
 		case Hold:
-			c.says(f, "a package that no list names waits for a person")
+			c.explainEnforced(f, "a package that no list names waits for a person")
 		case Deny:
-			c.says(f, "a package that no list names is denied")
+			c.explainEnforced(f, "a package that no list names is denied")
 		}
 	}
 	c.artifacts(o)
@@ -50,9 +50,9 @@ func (c *compiler) artifacts(o *object) {
 	}
 	if f, given := o.fields["require_hashes"]; given {
 		if p.hashes, _ = c.boolean(f); p.hashes {
-			c.says(f, "a file is denied unless its upstream, or a witness, gives a strong digest of it")
+			c.explainEnforced(f, "a file is denied unless its upstream, or a witness, gives a strong digest of it")
 		} else {
-			c.says(f, "a file without a strong digest is allowed; the first bytes that are seen of it count for ever")
+			c.explainEnforced(f, "a file without a strong digest is allowed; the first bytes that are seen of it count for ever")
 		}
 	}
 }
@@ -82,24 +82,24 @@ func (c *compiler) classes(o *object) {
 func (c *compiler) saysEffect(v value, e Effect, allow, hold, deny string) {
 	switch e {
 	case Allow:
-		c.says(v, "%s", allow)
+		c.explainEnforced(v, "%s", allow)
 	case Hold:
-		c.says(v, "%s", hold)
+		c.explainEnforced(v, "%s", hold)
 	case Deny:
-		c.says(v, "%s", deny)
+		c.explainEnforced(v, "%s", deny)
 	}
 }
 
 // effect reads allow, deny or hold.
 func (c *compiler) effect(v value) Effect {
-	if s, ok := c.word(v, string(Deny), string(Hold), string(Allow)); ok {
+	if s, ok := c.readWord(v, string(Deny), string(Hold), string(Allow)); ok {
 		return Effect(s)
 	}
 	return ""
 }
 
 func (c *compiler) onHold(v value) {
-	s, ok := c.text(v)
+	s, ok := c.readText(v)
 	if !ok {
 		return
 	}
@@ -108,20 +108,20 @@ func (c *compiler) onHold(v value) {
 	switch {
 	case s == "fail":
 		p.onHold = HoldFail
-		c.says(v, "what waits for a person fails at once, with the request's id; a retry meets the answer")
+		c.explainEnforced(v, "what waits for a person fails at once, with the request's id; a retry meets the answer")
 	case s == "freeze":
 		p.onHold = HoldFreeze
-		c.says(v, "while something waits for a person the whole sandbox is written to disk; then the same install goes on or fails")
+		c.explainEnforced(v, "while something waits for a person the whole sandbox is written to disk; then the same install goes on or fails")
 	case isWait:
 		maxWait, ok := parseDuration(wait)
 		if !ok || maxWait <= 0 {
-			c.fail(v.node, "packages.on_hold needs a duration after wait, like \"wait 20s\", and has %q", plain(wait, 40))
+			c.failAt(v.node, "packages.on_hold needs a duration after wait, like \"wait 20s\", and has %q", plainASCII(wait, 40))
 			return
 		}
 		p.onHold, p.maxWait = HoldWait, maxWait
-		c.says(v, "what waits for a person waits for up to %s, then fails with the request's id; a retry meets the answer", wait)
+		c.explainEnforced(v, "what waits for a person waits for up to %s, then fails with the request's id; a retry meets the answer", wait)
 	default:
-		c.fail(v.node, "packages.on_hold must be fail, freeze or like \"wait 20s\", and is %q", plain(s, 40))
+		c.failAt(v.node, "packages.on_hold must be fail, freeze or like \"wait 20s\", and is %q", plainASCII(s, 40))
 	}
 }
 
@@ -130,15 +130,15 @@ func (c *compiler) releaseAge(o *object) {
 	p.ageSource = ageTrusted
 	source, sourceGiven := o.fields["age_source"]
 	if sourceGiven {
-		if s, ok := c.word(source, string(ageTrusted), string(ageFirstSeen), string(ageIgnored)); ok {
+		if s, ok := c.readWord(source, string(ageTrusted), string(ageFirstSeen), string(ageIgnored)); ok {
 			p.ageSource = ageSource(s)
 			switch p.ageSource {
 			case ageTrusted:
-				c.says(source, "a file's age counts from the time that the upstream gives; missing or future is a hold")
+				c.explainEnforced(source, "a file's age counts from the time that the upstream gives; missing or future is a hold")
 			case ageFirstSeen:
-				c.says(source, "a file's age counts from when this installation saw it first")
+				c.explainEnforced(source, "a file's age counts from when this installation saw it first")
 			case ageIgnored:
-				c.says(source, "no age is judged")
+				c.explainEnforced(source, "no age is judged")
 			}
 		}
 	}
@@ -146,17 +146,17 @@ func (c *compiler) releaseAge(o *object) {
 	if !given {
 		return
 	}
-	s, ok := c.text(age)
+	s, ok := c.readText(age)
 	if !ok {
 		return
 	}
 	if p.minAge, ok = parseDuration(s); !ok {
-		c.fail(age.node, "%s must be a duration like \"7d\", \"36h\" or \"1d12h\" of ten years at most, and is %q", age.path, plain(s, 40))
+		c.failAt(age.node, "%s must be a duration like \"7d\", \"36h\" or \"1d12h\" of ten years at most, and is %q", age.path, plainASCII(s, 40))
 		return
 	}
 	if p.ageSource == ageIgnored {
-		c.says(age, "not applied, because age_source is ignore")
+		c.explainEnforced(age, "not applied, because age_source is ignore")
 		return
 	}
-	c.says(age, "a file younger than %s is denied, one of unknown age is held", s)
+	c.explainEnforced(age, "a file younger than %s is denied, one of unknown age is held", s)
 }

@@ -14,29 +14,29 @@ const ruleNetworkPreset = "network_presets"
 
 // compilePresets adds the names of presets to those of the document's own list.
 func compilePresets(c *compiler, v value) {
-	elements, ok := c.list(v)
+	elements, ok := c.readList(v)
 	if !ok {
 		return
 	}
 	shipped, err := preset.Read()
 	if err != nil {
-		c.fail(v.node, "%s: %v", v.path, err)
+		c.failAt(v.node, "%s: %v", v.path, err)
 		return
 	}
 	var seen []string
 	for _, e := range elements {
-		name, ok := c.word(e, shipped.Names()...)
+		name, ok := c.readWord(e, shipped.Names()...)
 		switch {
 		case !ok:
 		case slices.Contains(seen, name):
-			c.fail(e.node, "%s: the preset %s is there already", e.path, name)
+			c.failAt(e.node, "%s: the preset %s is there already", e.path, name)
 		default:
 			seen = append(seen, name)
 			expandPreset(c, e, shipped.Presets[name])
 		}
 	}
 	if host, n := c.policy.network.crowded(); host != "" {
-		c.fail(v.node, "%s: %s is listed on %d ports, and a name can have %d", v.path, host, n, maxHostPorts)
+		c.failAt(v.node, "%s: %s is listed on %d ports, and a name can have %d", v.path, host, n, maxHostPorts)
 	}
 }
 
@@ -45,7 +45,7 @@ func expandPreset(c *compiler, at value, p preset.Preset) {
 	var names []string
 	for i := range p.Hosts {
 		node := relocated(&p.Hosts[i], at.node)
-		entry, ok := hostReader{c}.entry(value{node: node, path: at.path, key: at.node})
+		entry, ok := hostReader{c}.readEntry(value{node: node, path: at.path, key: at.node})
 		if !ok {
 			continue // a mistake of the file, which is told
 		}
@@ -53,7 +53,7 @@ func expandPreset(c *compiler, at value, p preset.Preset) {
 		c.policy.network = append(c.policy.network, entry)
 		names = append(names, entry.String())
 	}
-	c.says(at, "the sandbox can connect to %s: %s", plain(p.Means, 80), plain(strings.Join(names, ", "), 300))
+	c.explainEnforced(at, "the sandbox can connect to %s: %s", plainASCII(p.Means, 80), plainASCII(strings.Join(names, ", "), 300))
 }
 
 // relocated is a copy of a node that stands where another one does.
@@ -67,16 +67,16 @@ func relocated(n, at *yaml.Node) *yaml.Node {
 	return &moved
 }
 
-// rule is the stable id of an entry.
-func (e hostEntry) rule() string {
+// ruleID is the stable id of an entry.
+func (e hostEntry) ruleID() string {
 	if e.preset != "" {
 		return ruleNetworkPreset + "." + e.preset + "." + e.String()
 	}
 	return ruleNetworkEntry + "." + e.String()
 }
 
-// where says which list has an entry.
-func (e hostEntry) where() string {
+// listName says which list has an entry.
+func (e hostEntry) listName() string {
 	if e.preset != "" {
 		return "in the policy's preset " + e.preset
 	}

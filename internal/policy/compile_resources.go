@@ -21,61 +21,61 @@ func (c *compiler) defaults(v value) {
 	if f, given := o.fields["action"]; given {
 		c.defaultAction(f)
 	}
-	if f, given := o.fields["network_default"]; given && c.claim("network_default", f) {
+	if f, given := o.fields["network_default"]; given && c.claimThing("network_default", f) {
 		c.networkDefault(f)
 	}
-	c.limits(o)
+	c.readLimits(o)
 	if f, given := o.fields["max_tool_calls"]; given {
 		readMaxToolCalls(c, f)
 	}
 	for _, key := range []string{"max_tokens", "confidence_threshold"} {
 		if f, given := o.fields[key]; given {
-			if _, ok := c.number(f, 0, 1e12); ok {
-				c.open(f, "not enforced: it counts what a model does outside of the sandbox")
+			if _, ok := c.readNumber(f, 0, 1e12); ok {
+				c.explainOpen(f, "not enforced: it counts what a model does outside of the sandbox")
 			}
 		}
 	}
 }
 
 func (c *compiler) defaultAction(v value) {
-	s, ok := c.word(v, "allow", "audit", "deny", "block")
+	s, ok := c.readWord(v, "allow", "audit", "deny", "block")
 	if !ok {
 		return
 	}
 	c.policy.commands.given = true
 	c.policy.commands.byDefault = actionEffect(s)
 	if c.policy.commands.byDefault == Allow {
-		c.says(v, "a command, code or tool that no rule matches is allowed; packages and the network do not read this")
+		c.explainEnforced(v, "a command, code or tool that no rule matches is allowed; packages and the network do not read this")
 		return
 	}
-	c.says(v, "a command, code or tool that no rule matches is denied; packages and the network do not read this")
+	c.explainEnforced(v, "a command, code or tool that no rule matches is denied; packages and the network do not read this")
 }
 
-// limits reads the native keys; agent-sandbox policies have null for "not set".
-func (c *compiler) limits(o *object) {
+// readLimits reads the native keys; agent-sandbox policies have null for "not set".
+func (c *compiler) readLimits(o *object) {
 	r := &c.policy.resources
-	if f, given := o.fields["max_cpu"]; given && !isNull(f) && c.claim("cpu", f) {
-		if n, ok := c.number(f, 0.01, maxCores); ok {
+	if f, given := o.fields["max_cpu"]; given && !isNull(f) && c.claimThing("cpu", f) {
+		if n, ok := c.readNumber(f, 0.01, maxCores); ok {
 			r.CPU = n
-			c.says(f, "at most %v CPU cores", n)
+			c.explainEnforced(f, "at most %v CPU cores", n)
 		}
 	}
-	if f, given := o.fields["max_memory_mb"]; given && !isNull(f) && c.claim("memory", f) {
+	if f, given := o.fields["max_memory_mb"]; given && !isNull(f) && c.claimThing("memory", f) {
 		if n, ok := c.integer(f, 1, maxMB); ok {
 			r.MemoryBytes = n << 20
-			c.says(f, "at most %d MiB of memory", n)
+			c.explainEnforced(f, "at most %d MiB of memory", n)
 		}
 	}
 	if f, given := o.fields["max_disk_mb"]; given && !isNull(f) {
 		if n, ok := c.integer(f, 1, maxMB); ok {
 			r.DiskBytes = n << 20
-			c.says(f, "at most %d MiB of new files", n)
+			c.explainEnforced(f, "at most %d MiB of new files", n)
 		}
 	}
 	if f, given := o.fields["max_pids"]; given && !isNull(f) {
 		if n, ok := c.integer(f, 1, maxPids); ok {
 			r.Pids = n
-			c.says(f, "at most %d processes and threads", n)
+			c.explainEnforced(f, "at most %d processes and threads", n)
 		}
 	}
 	if f, given := o.fields["timeout_seconds"]; given && !isNull(f) {
@@ -84,12 +84,12 @@ func (c *compiler) limits(o *object) {
 }
 
 func (c *compiler) timeout(v value) {
-	if !c.claim("timeout", v) {
+	if !c.claimThing("timeout", v) {
 		return
 	}
-	if n, ok := c.number(v, 0.001, maxSeconds); ok {
+	if n, ok := c.readNumber(v, 0.001, maxSeconds); ok {
 		c.policy.resources.Timeout = time.Duration(n * float64(time.Second))
-		c.says(v, "a command is killed after %v seconds", n)
+		c.explainEnforced(v, "a command is killed after %v seconds", n)
 	}
 }
 
@@ -100,16 +100,16 @@ func (c *compiler) resources(v value) {
 		return
 	}
 	r := &c.policy.resources
-	if f, given := o.fields["cpu_limit"]; given && c.claim("cpu", f) {
+	if f, given := o.fields["cpu_limit"]; given && c.claimThing("cpu", f) {
 		if n, ok := c.quantity(f, 0.01, maxCores); ok {
 			r.CPU = n
-			c.says(f, "at most %v CPU cores", n)
+			c.explainEnforced(f, "at most %v CPU cores", n)
 		}
 	}
-	if f, given := o.fields["memory_limit"]; given && c.claim("memory", f) {
+	if f, given := o.fields["memory_limit"]; given && c.claimThing("memory", f) {
 		if n, ok := c.quantity(f, 1<<20, maxMB<<20); ok {
 			r.MemoryBytes = int64(n)
-			c.says(f, "at most %d bytes of memory", int64(n))
+			c.explainEnforced(f, "at most %d bytes of memory", int64(n))
 		}
 	}
 	if f, given := o.fields["timeout_seconds"]; given {
@@ -119,20 +119,20 @@ func (c *compiler) resources(v value) {
 
 // quantity also takes a plain number, as Kubernetes does.
 func (c *compiler) quantity(v value, least, most float64) (float64, bool) {
-	if kindOf(v.node) == "a number" {
-		return c.number(v, least, most)
+	if nodeKind(v.node) == "a number" {
+		return c.readNumber(v, least, most)
 	}
-	s, ok := c.text(v)
+	s, ok := c.readText(v)
 	if !ok {
 		return 0, false
 	}
 	n, ok := parseQuantity(s)
 	if !ok {
-		c.fail(v.node, "%s must be a quantity like \"2\", \"500m\" or \"4Gi\", and is %q", v.path, plain(s, 40))
+		c.failAt(v.node, "%s must be a quantity like \"2\", \"500m\" or \"4Gi\", and is %q", v.path, plainASCII(s, 40))
 		return 0, false
 	}
 	if n < least || n > most {
-		c.fail(v.node, "%s must be from %v to %v, and is %v", v.path, least, most, math.Round(n*1000)/1000)
+		c.failAt(v.node, "%s must be from %v to %v, and is %v", v.path, least, most, math.Round(n*1000)/1000)
 		return 0, false
 	}
 	return n, true

@@ -16,18 +16,18 @@ const (
 	maxSteps   = 200_000
 )
 
-func (c *compiler) rules(v value) {
-	elements, ok := c.list(v)
+func (c *compiler) readRules(v value) {
+	elements, ok := c.readList(v)
 	if !ok {
 		return
 	}
 	if len(elements) > maxRules {
-		c.fail(v.node, "rules has %d rules, and at most %d are read", len(elements), maxRules)
+		c.failAt(v.node, "rules has %d rules, and at most %d are read", len(elements), maxRules)
 		return
 	}
 	names := map[string]int{}
 	for _, e := range elements {
-		c.rule(e, names)
+		c.readRule(e, names)
 	}
 }
 
@@ -36,31 +36,31 @@ func (c *compiler) finishCommands(o *object) {
 	_, present := o.fields["rules"]
 	k := &c.policy.commands
 	k.judges = present || k.given
-	slices.SortStableFunc(k.rules, func(a, b rule) int { return cmp.Compare(b.priority, a.priority) })
+	slices.SortStableFunc(k.rules, func(a, b commandRule) int { return cmp.Compare(b.priority, a.priority) })
 	if present && !k.given {
-		c.says(value{path: "defaults.action"}, "absent: a command, code or tool that no rule matches is denied")
+		c.explainEnforced(value{path: "defaults.action"}, "absent: a command, code or tool that no rule matches is denied")
 	}
 }
 
-func (c *compiler) rule(v value, names map[string]int) {
+func (c *compiler) readRule(v value, names map[string]int) {
 	o := c.object(v, keysOf[ruleKeys]()...)
 	if o == nil {
 		return
 	}
-	r := rule{line: v.node.Line}
+	r := commandRule{line: v.node.Line}
 	problems := len(c.problems)
 	for _, key := range []string{"name", "condition", "action"} {
 		if _, given := o.fields[key]; !given {
-			c.fail(v.node, "%s needs %s", v.path, key)
+			c.failAt(v.node, "%s needs %s", v.path, key)
 		}
 	}
 	if f, given := o.fields["name"]; given {
-		r.name, _ = c.text(f)
+		r.name, _ = c.readText(f)
 		if line, twice := names[r.name]; twice {
-			c.fail(f.node, "%s: a rule of this name is on line %d", f.path, line)
+			c.failAt(f.node, "%s: a rule of this name is on line %d", f.path, line)
 		}
 		names[r.name] = f.node.Line
-		r.name = plain(r.name, 80)
+		r.name = plainASCII(r.name, 80)
 	}
 	action := c.ruleDetails(o, &r)
 	if f, given := o.fields["condition"]; given {
@@ -70,21 +70,21 @@ func (c *compiler) rule(v value, names map[string]int) {
 		return
 	}
 	if f, given := o.fields["action"]; given && r.effect == Hold && !ofTools(r.field) {
-		c.fail(f.node, "%s: approve is for calls of tools, and the field %s is of none; the fields of a call are tool (or tool_name), arguments and arguments.NAME", f.path, plain(r.field, 40))
+		c.failAt(f.node, "%s: approve is for calls of tools, and the field %s is of none; the fields of a call are tool (or tool_name), arguments and arguments.NAME", f.path, plainASCII(r.field, 40))
 		return
 	}
 	c.policy.commands.rules = append(c.policy.commands.rules, r)
 	if !knownField(r.field) {
-		c.open(v, "%s: the field %s is never known here, so this %s rule never applies", plain(r.name, 60), plain(r.field, 40), action)
+		c.explainOpen(v, "%s: the field %s is never known here, so this %s rule never applies", plainASCII(r.name, 60), plainASCII(r.field, 40), action)
 		return
 	}
-	c.says(v, "%s: %s where %s %s (priority %d)", plain(r.name, 60), action, r.field, r.operator, r.priority)
+	c.explainEnforced(v, "%s: %s where %s %s (priority %d)", plainASCII(r.name, 60), action, r.field, r.operator, r.priority)
 }
 
 // ruleDetails reads what is not the condition; it returns the action's word.
-func (c *compiler) ruleDetails(o *object, r *rule) (action string) {
+func (c *compiler) ruleDetails(o *object, r *commandRule) (action string) {
 	if f, given := o.fields["action"]; given {
-		action, _ = c.word(f, "allow", "audit", "deny", "block", actionApprove)
+		action, _ = c.readWord(f, "allow", "audit", "deny", "block", actionApprove)
 		r.effect = actionEffect(action)
 	}
 	if f, given := o.fields["priority"]; given {
@@ -92,17 +92,17 @@ func (c *compiler) ruleDetails(o *object, r *rule) (action string) {
 	}
 	for _, key := range []string{"message", "description"} {
 		if f, given := o.fields[key]; given && (f.node.Kind != yaml.ScalarNode || f.node.Value != "") {
-			if text, ok := c.text(f); ok && key == "message" {
-				r.message = plain(strings.Join(strings.Fields(text), " "), maxMessage)
+			if text, ok := c.readText(f); ok && key == "message" {
+				r.message = plainASCII(strings.Join(strings.Fields(text), " "), maxMessage)
 			}
 		}
 	}
 	if f, given := o.fields["dynamic_condition"]; given && !isNull(f) {
-		c.fail(f.key, "%s is not supported; leave it out", f.path)
+		c.failAt(f.key, "%s is not supported; leave it out", f.path)
 	}
 	if f, given := o.fields["override"]; given {
 		if is, ok := c.boolean(f); ok && is {
-			c.fail(f.node, "%s is not supported: there is no parent document to override", f.path)
+			c.failAt(f.node, "%s is not supported: there is no parent document to override", f.path)
 		}
 	}
 	return action
@@ -136,30 +136,30 @@ func knownField(field string) bool {
 	return slices.Contains([]string{"command", "code", "findings", "tool", "tool_name", "arguments", "action"}, field) || isArgument(field)
 }
 
-func (c *compiler) condition(v value, r *rule) {
+func (c *compiler) condition(v value, r *commandRule) {
 	o := c.object(v, keysOf[conditionKeys]()...)
 	if o == nil {
 		return
 	}
 	for _, key := range []string{"field", "operator", "value"} {
 		if _, given := o.fields[key]; !given {
-			c.fail(v.node, "%s needs %s", v.path, key)
+			c.failAt(v.node, "%s needs %s", v.path, key)
 			return
 		}
 	}
 	field := o.fields["field"]
 	var ok bool
-	if r.field, ok = c.text(field); !ok {
+	if r.field, ok = c.readText(field); !ok {
 		return
 	}
-	r.operator, ok = c.word(o.fields["operator"], "eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains")
+	r.operator, ok = c.readWord(o.fields["operator"], "eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains")
 	if !ok {
 		return
 	}
 	if !knownField(r.field) {
 		if r.effect != Allow {
-			c.fail(field.node, "%s: %q is never known here, so this rule could never refuse anything; the fields are command, code, findings, tool (or tool_name), arguments, arguments.NAME and action",
-				field.path, plain(r.field, 40))
+			c.failAt(field.node, "%s: %q is never known here, so this rule could never refuse anything; the fields are command, code, findings, tool (or tool_name), arguments, arguments.NAME and action",
+				field.path, plainASCII(r.field, 40))
 		}
 		return
 	}
@@ -168,34 +168,34 @@ func (c *compiler) condition(v value, r *rule) {
 
 // operand reads the value that a known field is compared with. It is text, but for an
 // argument.
-func (c *compiler) operand(v value, r *rule) {
+func (c *compiler) operand(v value, r *commandRule) {
 	if isArgument(r.field) && r.operator != "matches" {
 		readArgumentOperand(c, v, r)
 		return
 	}
 	if r.operator == "in" || r.operator == "not_in" {
-		elements, _ := c.list(v)
+		elements, _ := c.readList(v)
 		for _, e := range elements {
-			if s, ok := c.text(e); ok {
+			if s, ok := c.readText(e); ok {
 				r.list = append(r.list, s)
 			}
 		}
 		return
 	}
 	var ok bool
-	if r.text, ok = c.text(v); !ok || r.operator != "matches" {
+	if r.text, ok = c.readText(v); !ok || r.operator != "matches" {
 		return
 	}
 	r.pattern = c.expression(v, r.text)
 }
 
 // readArgumentOperand reads what an argument is compared with: a text, a number or a boolean.
-func readArgumentOperand(c *compiler, v value, r *rule) {
+func readArgumentOperand(c *compiler, v value, r *commandRule) {
 	if r.operator != "in" && r.operator != "not_in" {
 		r.value, _ = readArgument(c, v)
 		return
 	}
-	elements, _ := c.list(v)
+	elements, _ := c.readList(v)
 	for _, e := range elements {
 		if one, ok := readArgument(c, e); ok {
 			r.values = append(r.values, one)
@@ -209,16 +209,16 @@ var plainNumber = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$`)
 func readArgument(c *compiler, v value) (any, bool) {
 	n := v.node
 	if n.Kind != yaml.ScalarNode || !slices.Contains([]string{"!!int", "!!float", "!!bool"}, n.ShortTag()) {
-		return c.text(v)
+		return c.readText(v)
 	}
 	switch {
 	case n.ShortTag() == "!!bool" && (n.Value == "true" || n.Value == "false"):
 		return n.Value == "true", true
 	case n.ShortTag() == "!!bool":
-		c.fail(n, "%s must be written true or false, and is %q", v.path, plain(n.Value, 40))
+		c.failAt(n, "%s must be written true or false, and is %q", v.path, plainASCII(n.Value, 40))
 		return nil, false
 	case len(n.Value) > 64 || !plainNumber.MatchString(n.Value):
-		c.fail(n, "%s must be a plain decimal number of at most 64 characters, and is %q", v.path, plain(n.Value, 40))
+		c.failAt(n, "%s must be a plain decimal number of at most 64 characters, and is %q", v.path, plainASCII(n.Value, 40))
 		return nil, false
 	}
 	return json.Number(n.Value), true

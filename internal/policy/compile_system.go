@@ -31,14 +31,14 @@ func (p *Policy) ownSystem() Decision {
 
 // compileSystem reads packages.system.
 func compileSystem(c *compiler, v value) {
-	word, ok := c.word(v, string(Deny), string(Allow))
+	word, ok := c.readWord(v, string(Deny), string(Allow))
 	if !ok {
 		return
 	}
 	c.policy.packages.system = Effect(word)
 	if Effect(word) == Allow {
-		c.says(v, "builds of templates may install any package of the distribution; their scripts run as root in the build's sandbox")
+		c.explainEnforced(v, "builds of templates may install any package of the distribution; their scripts run as root in the build's sandbox")
 		return
 	}
-	c.says(v, "builds of templates install no package of the distribution")
+	c.explainEnforced(v, "builds of templates install no package of the distribution")
 }

@@ -29,17 +29,17 @@ func (p *Policy) Lists(pkg pkgref.Ref) bool {
 }
 
 func (c *compiler) unaccounted(v value) {
-	s, ok := c.word(v, string(UnaccountedRecord), string(UnaccountedAlarm), string(UnaccountedEnd))
+	s, ok := c.readWord(v, string(UnaccountedRecord), string(UnaccountedAlarm), string(UnaccountedEnd))
 	if !ok {
 		return
 	}
 	c.policy.packages.unaccounted = Unaccounted(s)
 	switch Unaccounted(s) {
 	case UnaccountedRecord:
-		c.says(v, "a package that is found on the disk and was never served is on record, and no more")
+		c.explainEnforced(v, "a package that is found on the disk and was never served is on record, and no more")
 	case UnaccountedAlarm:
-		c.says(v, "a package that is found on the disk and was never served is an alarm")
+		c.explainEnforced(v, "a package that is found on the disk and was never served is an alarm")
 	case UnaccountedEnd:
-		c.says(v, "a package that is found on the disk and was never served is an alarm, and ends the sandbox when the command has ended")
+		c.explainEnforced(v, "a package that is found on the disk and was never served is an alarm, and ends the sandbox when the command has ended")
 	}
 }

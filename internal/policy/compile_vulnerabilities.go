@@ -14,7 +14,7 @@ func compileVulnerabilities(c *compiler, v value) {
 	deny, denies := o.fields["deny"]
 	if denies {
 		rules.deny = compileSeverity(c, deny)
-		c.says(deny, "a release with a known vulnerability of severity %s is denied, whatever admits it", orHigher(rules.deny))
+		c.explainEnforced(deny, "a release with a known vulnerability of severity %s is denied, whatever admits it", orHigher(rules.deny))
 	}
 	hold, holds := o.fields["hold"]
 	if holds {
@@ -23,13 +23,13 @@ func compileVulnerabilities(c *compiler, v value) {
 		if denies {
 			unless = ", unless it is denied for that"
 		}
-		c.says(hold, "a release with a known vulnerability of severity %s waits for a person%s", orHigher(rules.hold), unless)
+		c.explainEnforced(hold, "a release with a known vulnerability of severity %s waits for a person%s", orHigher(rules.hold), unless)
 	}
 	switch {
 	case !denies && !holds:
-		c.fail(v.node, "%s needs a level at which it denies or holds; write like { deny: critical, hold: high }", v.path)
+		c.failAt(v.node, "%s needs a level at which it denies or holds; write like { deny: critical, hold: high }", v.path)
 	case denies && holds && rules.deny != 0 && rules.hold >= rules.deny:
-		c.fail(hold.node, "%s is %s, and deny is %s: nothing is left to hold; write a lower level", hold.path, rules.hold, rules.deny)
+		c.failAt(hold.node, "%s is %s, and deny is %s: nothing is left to hold; write a lower level", hold.path, rules.hold, rules.deny)
 	}
 	if f, given := o.fields["unknown"]; given {
 		rules.unknown = c.effect(f)
@@ -42,12 +42,12 @@ func compileVulnerabilities(c *compiler, v value) {
 		"a known vulnerability whose severity nobody tells is let through",
 		"a release with a known vulnerability whose severity nobody tells waits for a person",
 		"a release with a known vulnerability whose severity nobody tells is denied")
-	c.says(v, "until known vulnerabilities of an ecosystem are imported (cofferdam advisory import), every package of it is denied")
+	c.explainEnforced(v, "until known vulnerabilities of an ecosystem are imported (cofferdam advisory import), every package of it is denied")
 	c.policy.packages.vulnerabilities = rules
 }
 
 func compileSeverity(c *compiler, v value) Severity {
-	word, ok := c.word(v, severityWords()[SeverityLow:]...)
+	word, ok := c.readWord(v, severityWords()[SeverityLow:]...)
 	if !ok {
 		return SeverityUnknown
 	}
@@ -67,18 +67,18 @@ const maxAccepted = 100
 
 // compileAccepted reads the ids that an entry accepts.
 func compileAccepted(c *compiler, v value) []string {
-	elements, ok := c.list(v)
+	elements, ok := c.readList(v)
 	if ok && (len(elements) == 0 || len(elements) > maxAccepted) {
-		c.fail(v.node, "%s must name from 1 to %d vulnerabilities, and names %d", v.path, maxAccepted, len(elements))
+		c.failAt(v.node, "%s must name from 1 to %d vulnerabilities, and names %d", v.path, maxAccepted, len(elements))
 		return nil
 	}
 	var ids []string
 	for _, item := range elements {
-		id, ok := c.text(item)
+		id, ok := c.readText(item)
 		switch {
 		case !ok:
 		case !isAdvisoryID(id):
-			c.fail(item.node, "%s: %q is no id of a vulnerability; write like \"CVE-2021-33503\"", item.path, plain(id, 60))
+			c.failAt(item.node, "%s: %q is no id of a vulnerability; write like \"CVE-2021-33503\"", item.path, plainASCII(id, 60))
 		default:
 			ids = append(ids, id)
 		}

@@ -22,13 +22,13 @@ type Credential struct {
 	Own bool
 }
 
-// gives tells whether it lets the same secret go to the same place as another one.
-func (c Credential) gives(o Credential) bool {
+// givesSame tells whether it lets the same secret go to the same place as another one.
+func (c Credential) givesSame(o Credential) bool {
 	return c.Host == o.Host && c.Port == o.Port && c.Secret == o.Secret && c.Header == o.Header && c.Git == o.Git
 }
 
-// at tells whether it is for a host on a port.
-func (c Credential) at(host string, port int) bool {
+// isForHost tells whether it is for a host on a port.
+func (c Credential) isForHost(host string, port int) bool {
 	return c.Host == host && (c.Port == 0 || c.Port == port)
 }
 
@@ -39,9 +39,9 @@ func (c Credential) For(o gitwire.Operation) bool { return c.Git == "" || c.Git 
 func Credentials(p *Policy) []Credential {
 	all := slices.Clone(p.credentials)
 	for _, by := range p.narrowed {
-		all = slices.DeleteFunc(all, func(c Credential) bool { return !slices.ContainsFunc(by.credentials, c.gives) })
+		all = slices.DeleteFunc(all, func(c Credential) bool { return !slices.ContainsFunc(by.credentials, c.givesSame) })
 		for i, c := range all {
-			all[i].Own = c.Own && by.credentials[slices.IndexFunc(by.credentials, c.gives)].Own
+			all[i].Own = c.Own && by.credentials[slices.IndexFunc(by.credentials, c.givesSame)].Own
 		}
 	}
 	return all
@@ -50,7 +50,7 @@ func Credentials(p *Policy) []Credential {
 // CredentialsAt are those of a host on a port.
 func CredentialsAt(p *Policy, host string, port int) []Credential {
 	return slices.DeleteFunc(Credentials(p), func(c Credential) bool {
-		return !c.at(host, port)
+		return !c.isForHost(host, port)
 	})
 }
 
@@ -85,7 +85,7 @@ func (p *Policy) refusesOwn(host string, port int) bool {
 	var here, elsewhere []Credential
 	for _, c := range p.credentials {
 		switch {
-		case c.at(host, port):
+		case c.isForHost(host, port):
 			here = append(here, c)
 		case c.Host == host:
 			elsewhere = append(elsewhere, c)

@@ -81,7 +81,7 @@ type Input struct {
 	FileFacts // Version "" is Package.Version
 }
 
-func (in Input) facts() FileFacts {
+func (in Input) fileFacts() FileFacts {
 	if in.Version == "" {
 		in.Version = in.Package.Version
 	}

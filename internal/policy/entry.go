@@ -7,8 +7,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// entry is one package of a list.
-type entry struct {
+// listEntry is one package of a list.
+type listEntry struct {
 	line             int
 	versions         pkgref.Range // matches all if absent
 	versionText      string       // as written; "" if absent
@@ -97,9 +97,9 @@ func (l *limit) underCap(v pkgref.Version) bool {
 	return true
 }
 
-// match is whether a range has a version. npm's ranges have a say of their own in
+// rangeHas is whether a range has a version. npm's ranges have a say of their own in
 // pre-releases: without preReleases they match those only that they name.
-func match(r pkgref.Range, v pkgref.Version, preReleases bool) bool {
+func rangeHas(r pkgref.Range, v pkgref.Version, preReleases bool) bool {
 	if preReleases {
 		return r.MatchPreReleases(v)
 	}

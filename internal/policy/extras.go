@@ -17,7 +17,7 @@ func (p *Policy) AsksExtra(project pkgref.Ref, extras string) bool {
 		if len(entries) == 0 {
 			continue
 		}
-		if !slices.ContainsFunc(entries, func(e entry) bool { return e.asksOne(extras) }) {
+		if !slices.ContainsFunc(entries, func(e listEntry) bool { return e.asksOne(extras) }) {
 			return false
 		}
 		asks = true
@@ -25,7 +25,7 @@ func (p *Policy) AsksExtra(project pkgref.Ref, extras string) bool {
 	return asks
 }
 
-func (e entry) asksOne(extras string) bool {
+func (e listEntry) asksOne(extras string) bool {
 	for extra := range strings.SplitSeq(extras, ",") {
 		if slices.Contains(e.extras, extra) {
 			return true
@@ -37,9 +37,9 @@ func (e entry) asksOne(extras string) bool {
 // extrasText is "its extra a", or "its extras a, b".
 func extrasText(extras []string) string {
 	if len(extras) == 1 {
-		return "its extra " + plain(extras[0], 40)
+		return "its extra " + plainASCII(extras[0], 40)
 	}
-	return "its extras " + plain(strings.Join(extras, ", "), 80)
+	return "its extras " + plainASCII(strings.Join(extras, ", "), 80)
 }
 
 // unasked is an edge that tells what nothing asks for: only an extra brings the
@@ -62,13 +62,13 @@ func requires(wanted []*judgedEdge) string {
 	e := unasked(wanted)
 	if e == nil {
 		i := max(0, slices.IndexFunc(wanted, func(e *judgedEdge) bool { return e.edge.Unasked == "" }))
-		return short(wanted[i].edge.Parent.Name) + " requires it"
+		return shortName(wanted[i].edge.Parent.Name) + " requires it"
 	}
 	extra, more, _ := strings.Cut(e.edge.Unasked, ",")
 	if more != "" {
 		extra += " or others"
 	}
-	return short(e.edge.Parent.Name) + " requires it for its extra " + plain(extra, 40) + ", which nothing asks for"
+	return shortName(e.edge.Parent.Name) + " requires it for its extra " + plainASCII(extra, 40) + ", which nothing asks for"
 }
 
 // wanting is what to suggest where nothing but an extra brings a package: an entry of

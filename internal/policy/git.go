@@ -29,12 +29,12 @@ func (g *gitRules) effect(o gitwire.Operation) Effect {
 	return g.fetch
 }
 
-// names tells whether a repository is one of its own: as it is written, or in other capitals and with
+// namesRepository tells whether a repository is one of its own: as it is written, or in other capitals and with
 // dots at its segments' ends, which some file systems do not keep.
-func (g *gitRules) names(repository string) (exactly, nearly bool) {
+func (g *gitRules) namesRepository(repository string) (exactly, nearly bool) {
 	is := func(globs []pathGlob, name string) bool {
 		segments := strings.Split(name, "/")
-		return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.matches(segments) })
+		return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.matchesPath(segments) })
 	}
 	return is(g.repos, repository), is(g.caseless, strings.ToLower(repository)) || is(g.caseless, withoutLastDots(strings.ToLower(repository)))
 }
@@ -71,24 +71,24 @@ func outcomeOf(e Effect) string {
 	return "refused unless another entry has them"
 }
 
-// isGit tells whether an entry is about repositories.
-func (h hostEntry) isGit() bool { return h.requests != nil && h.requests.git != nil }
+// isOfRepositories tells whether an entry is about repositories.
+func (h hostEntry) isOfRepositories() bool { return h.requests != nil && h.requests.git != nil }
 
 // judgeGit judges a request to a host for which an entry is about repositories. judged is
 // false for what is none of git's: that is for the other entries, which in turn have no
 // say in what is.
 func judgeGit(entries []hostEntry, name string, r Request) (d Decision, terms RequestTerms, judged bool) {
-	if !slices.ContainsFunc(entries, hostEntry.isGit) {
+	if !slices.ContainsFunc(entries, hostEntry.isOfRepositories) {
 		return Decision{}, RequestTerms{}, false
 	}
 	refused := Decision{Effect: Deny, Rule: ruleGit, ResolvedBy: ByNetwork}
 	if _, wrong := splitPath(r.Path); wrong != "" {
-		refused.Reason = reason("the path of a request to %s %s, so it could be read in two ways", plain(name, 253), wrong)
+		refused.Reason = reason("the path of a request to %s %s, so it could be read in two ways", plainASCII(name, 253), wrong)
 		return refused, RequestTerms{}, true
 	}
 	one, found, wrong := gitwire.Read(r.Method, r.Path, r.Query)
 	if wrong != "" {
-		refused.Reason = reason("a request to %s %s", plain(name, 253), wrong)
+		refused.Reason = reason("a request to %s %s", plainASCII(name, 253), wrong)
 		return refused, RequestTerms{}, true
 	}
 	if !found {
@@ -96,11 +96,11 @@ func judgeGit(entries []hostEntry, name string, r Request) (d Decision, terms Re
 	}
 	effect, rule := gitEffect(entries, one)
 	if effect == Deny {
-		refused.Reason = reason("the policy's git rules for %s allow no %s of %s", plain(name, 253), one.Operation, plain(one.Repository, 200))
+		refused.Reason = reason("the policy's git rules for %s allow no %s of %s", plainASCII(name, 253), one.Operation, plainASCII(one.Repository, 200))
 		refused.Suggest = suggestGit(entries[0].NetworkPattern, one)
 		return refused, RequestTerms{}, true
 	}
-	d = Decision{Effect: Allow, Rule: rule, ResolvedBy: ByNetwork, Reason: reason("the policy's git rules have a %s of %s at %s", one.Operation, plain(one.Repository, 200), plain(name, 253))}
+	d = Decision{Effect: Allow, Rule: rule, ResolvedBy: ByNetwork, Reason: reason("the policy's git rules have a %s of %s at %s", one.Operation, plainASCII(one.Repository, 200), plainASCII(name, 253))}
 	return d, RequestTerms{MaxBody: noLimit, Git: one.Operation, HeldPush: effect == Hold && one.Carries}, true
 }
 
@@ -110,10 +110,10 @@ func judgeGit(entries []hostEntry, name string, r Request) (d Decision, terms Re
 func gitEffect(entries []hostEntry, r gitwire.Request) (e Effect, rule string) {
 	granted, held := false, false
 	for _, entry := range entries {
-		if !entry.isGit() {
+		if !entry.isOfRepositories() {
 			continue
 		}
-		exactly, nearly := entry.requests.git.names(r.Repository)
+		exactly, nearly := entry.requests.git.namesRepository(r.Repository)
 		if !nearly {
 			continue
 		}
@@ -127,7 +127,7 @@ func gitEffect(entries []hostEntry, r gitwire.Request) (e Effect, rule string) {
 			continue
 		}
 		if exactly && !granted {
-			granted, rule = true, entry.rule()
+			granted, rule = true, entry.ruleID()
 		}
 	}
 	switch {

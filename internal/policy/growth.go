@@ -11,8 +11,8 @@ type growth struct {
 	leftOut []string
 }
 
-// take adds what lets in a package, unless something does.
-func (g *growth) take(w Wanted) error {
+// takeWanted adds what lets in a package, unless something does.
+func (g *growth) takeWanted(w Wanted) error {
 	if w.Lines != "" {
 		return g.takeLines(w)
 	}
@@ -24,7 +24,7 @@ func (g *growth) take(w Wanted) error {
 		g.leaveOut(w)
 		return nil
 	}
-	return g.add(s)
+	return g.addSuggestion(s)
 }
 
 // takeLines adds the entries of lines that are not there yet.
@@ -46,13 +46,13 @@ func (g *growth) takeLines(w Wanted) error {
 // versions, so that one which differs in pre-releases is left as it is: to add to it would let in more than the lines.
 func (g *growth) takeLine(w Wanted, s suggestion) error {
 	key := packageKey{s.ecosystem, s.name}
-	same := func(e entry) bool {
+	same := func(e listEntry) bool {
 		return e.limitText == s.limit && e.versionText == s.version && slices.Equal(e.extras, s.extras)
 	}
 	at := slices.IndexFunc(g.policy.packages.allowed[key], same)
 	switch {
 	case at < 0:
-		return g.add(s)
+		return g.addSuggestion(s)
 	case g.policy.packages.allowed[key][at].prereleases != s.prereleases:
 		g.leaveOut(w)
 		return nil
@@ -60,14 +60,14 @@ func (g *growth) takeLine(w Wanted, s suggestion) error {
 	for _, missing := range []struct {
 		key    string
 		wanted bool
-		has    func(entry) bool
+		has    func(listEntry) bool
 	}{
-		{keyDependencies, s.withDependencies, func(e entry) bool { return e.withDependencies }},
-		{keyScripts, s.installScripts, func(e entry) bool { return e.installScripts }},
+		{keyDependencies, s.withDependencies, func(e listEntry) bool { return e.withDependencies }},
+		{keyScripts, s.installScripts, func(e listEntry) bool { return e.installScripts }},
 	} {
 		if e := g.policy.packages.allowed[key][at]; missing.wanted && !missing.has(e) {
 			s.within, s.key = e.line, missing.key
-			if err := g.add(s); err != nil {
+			if err := g.addSuggestion(s); err != nil {
 				return err
 			}
 		}
@@ -75,7 +75,7 @@ func (g *growth) takeLine(w Wanted, s suggestion) error {
 	return nil
 }
 
-func (g *growth) add(s suggestion) (err error) {
+func (g *growth) addSuggestion(s suggestion) (err error) {
 	if g.text, g.policy, err = addEntry(g.text, g.policy, s); err != nil {
 		return err
 	}
@@ -86,5 +86,5 @@ func (g *growth) add(s suggestion) (err error) {
 }
 
 func (g *growth) leaveOut(w Wanted) {
-	g.leftOut = append(g.leftOut, plain(w.Package.String(), 80))
+	g.leftOut = append(g.leftOut, plainASCII(w.Package.String(), 80))
 }

@@ -19,7 +19,7 @@ const maxHostPorts = 8
 // Host judges whether a canonical name may be connected to on a port; port 0 is a DNS
 // question, which a name on any port answers. Addresses are not looked at: who dials does.
 func (p *Policy) Host(name string, port int) Decision {
-	return p.hostBy(name, port, hostEntry.any)
+	return p.hostBy(name, port, hostEntry.matchesAny)
 }
 
 // HostTCP judges whether anything may be spoken on a connection to a canonical name on a
@@ -30,12 +30,12 @@ func (p *Policy) HostTCP(name string, port int) Decision {
 	case d.Effect == Allow && d.Would == "":
 		if p.Requests().Judged(name, port) {
 			d.Effect, d.Rule = Deny, ruleRequest
-			d.Reason = reason("the policy judges each request to %s on port %d, so that nothing but HTTP passes there", plain(name, 253), port)
+			d.Reason = reason("the policy judges each request to %s on port %d, so that nothing but HTTP passes there", plainASCII(name, 253), port)
 			return d
 		}
 	case d.Effect == Hold, d.Would != "":
 		d.Effect, d.Would, d.Rule = Deny, "", ruleNetworkDefault
-		d.Reason = reason("%s is not on the policy's network_allowlist; other protocols than TLS and HTTP need an entry with tcp: true", plain(name, 253))
+		d.Reason = reason("%s is not on the policy's network_allowlist; other protocols than TLS and HTTP need an entry with tcp: true", plainASCII(name, 253))
 		return d
 	default:
 		return d
@@ -45,9 +45,9 @@ func (p *Policy) HostTCP(name string, port int) Decision {
 
 // hostBy judges by those entries that are enough for what is asked.
 func (p *Policy) hostBy(name string, port int, enough func(hostEntry) bool) Decision {
-	d := p.host(name, port, enough)
+	d := p.judgeHost(name, port, enough)
 	for _, by := range p.narrowed {
-		d = theStricter(d, by.host(name, port, enough))
+		d = theStricter(d, by.judgeHost(name, port, enough))
 	}
 	return d
 }
@@ -69,12 +69,12 @@ func (p *Policy) HostPorts(name string) []int {
 	return ports
 }
 
-func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decision {
-	for _, entry := range p.network.of(name) {
-		if (port == 0 || slices.Contains(entry.ports(), port)) && enough(entry) {
+func (p *Policy) judgeHost(name string, port int, enough func(hostEntry) bool) Decision {
+	for _, entry := range p.network.entriesFor(name) {
+		if (port == 0 || slices.Contains(entry.portsOf(), port)) && enough(entry) {
 			return Decision{
-				Effect: Allow, Rule: entry.rule(), ResolvedBy: ByNetwork,
-				Reason: reason("%s is %s", plain(name, 253), entry.where()),
+				Effect: Allow, Rule: entry.ruleID(), ResolvedBy: ByNetwork,
+				Reason: reason("%s is %s", plainASCII(name, 253), entry.listName()),
 			}
 		}
 	}
@@ -82,16 +82,16 @@ func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decisi
 	switch listed := p.network.portsOf(name); {
 	case slices.Contains(listed, port):
 		d.Suggest = ""
-		d.Reason = reason("the policy's network_allowlist has %s on port %d for TLS and HTTP alone; other protocols need an entry with tcp: true", plain(name, 253), port)
+		d.Reason = reason("the policy's network_allowlist has %s on port %d for TLS and HTTP alone; other protocols need an entry with tcp: true", plainASCII(name, 253), port)
 		return d
 	case len(listed) > 0:
-		d.Reason = reason("the policy's network_allowlist has %s on port %s, and not on %d", plain(name, 253), portsText(listed), port)
+		d.Reason = reason("the policy's network_allowlist has %s on port %s, and not on %d", plainASCII(name, 253), portsText(listed), port)
 	case len(p.network) > 0:
-		d.Reason = reason("%s is not on the policy's network_allowlist", plain(name, 253))
+		d.Reason = reason("%s is not on the policy's network_allowlist", plainASCII(name, 253))
 	default:
 		d.Reason = "a sandbox reaches package registries and nothing else"
 	}
-	if d = held(p, d, name, port); mayOpen(p, name, port) {
+	if d = holdDecision(p, d, name, port); mayOpen(p, name, port) {
 		return observe(p, d)
 	}
 	return d
@@ -99,8 +99,8 @@ func (p *Policy) host(name string, port int, enough func(hostEntry) bool) Decisi
 
 func (l hostList) portsOf(name string) []int {
 	var ports []int
-	for _, entry := range l.of(name) {
-		ports = append(ports, entry.ports()...)
+	for _, entry := range l.entriesFor(name) {
+		ports = append(ports, entry.portsOf()...)
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)
@@ -118,10 +118,10 @@ type hostEntry struct {
 // hostList is a policy's list of names.
 type hostList []hostEntry
 
-// any is enough for what says which host is meant.
-func (hostEntry) any() bool { return true }
+// matchesAny is enough for what says which host is meant.
+func (hostEntry) matchesAny() bool { return true }
 
-func (n NetworkPattern) ports() []int {
+func (n NetworkPattern) portsOf() []int {
 	if n.Port == 0 {
 		return []int{80, 443}
 	}
@@ -142,7 +142,7 @@ func suggestHost(name string, port int) string {
 	if wrong != "" {
 		return ""
 	}
-	if port != 0 && !slices.Contains(entry.ports(), port) {
+	if port != 0 && !slices.Contains(entry.portsOf(), port) {
 		entry.Port = port
 	}
 	return ruleNetworkEntry + ":\n  - " + strconv.Quote(entry.String()) + "\n"

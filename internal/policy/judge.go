@@ -13,7 +13,7 @@ import (
 // arguments, answers whatever it is given, and never panics. The order of its
 // steps is in docs/policy.md.
 func (p *Policy) Decide(now time.Time, in Input) Decision {
-	return p.Judge(now, in.Subject).File(in.facts())
+	return p.Judge(now, in.Subject).File(in.fileFacts())
 }
 
 // Judge answers about many files of one package at one time; each answer is
@@ -27,13 +27,13 @@ type Judge struct {
 	name      string
 	about     Subject
 	owner     string // the only upstream that may have it; "" if nobody owns it
-	allowed   []entry
-	blocked   []entry
+	allowed   []listEntry
+	blocked   []listEntry
 	edges     []*judgedEdge
 	malware   []malware
 	weighing  *weighing // of the known vulnerabilities
 	pins      []pin
-	answers   []answer             // of people
+	answers   []parsedAnswer       // of people
 	always    *Decision            // decides whatever the version
 	releases  map[string]*Decision // by version: what is known before a file is looked at
 	shared    map[sharedKey]*Decision
@@ -94,7 +94,7 @@ func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 	}
 	j.pins = parsePins(pkg.Ecosystem, about.Lock)
 	for _, a := range about.Approvals {
-		parsed := answer{Approval: a}
+		parsed := parsedAnswer{Approval: a}
 		parsed.release, _ = pkgref.ParseVersion(pkg.Ecosystem, a.Version)
 		j.answers = append(j.answers, parsed)
 	}
@@ -116,7 +116,7 @@ func (p *Policy) judgeEdge(ecosystem pkgref.Ecosystem, e Edge) *judgedEdge {
 
 // File answers about one file of a release.
 func (j *Judge) File(f FileFacts) Decision {
-	return j.under(j.ownFile(f), func(by *Judge) Decision { return by.File(f) })
+	return j.underNarrowing(j.ownFile(f), func(by *Judge) Decision { return by.File(f) })
 }
 
 func (j *Judge) ownFile(f FileFacts) Decision {
@@ -126,30 +126,30 @@ func (j *Judge) ownFile(f FileFacts) Decision {
 	if f.Kind == KindMetadata {
 		return observe(j.policy, j.metadata(f))
 	}
-	d := j.weighing.release(observe(j.policy, *j.part(f, j.release(f.Version))), f.Version)
+	d := j.weighing.weighRelease(observe(j.policy, *j.judgePart(f, j.release(f.Version))), f.Version)
 	if d.Effect == Deny {
 		return d
 	}
-	return j.answered(j.narrow(d, f), f)
+	return j.weighAnswers(j.narrow(d, f), f)
 }
 
 // Release answers by the steps that do not look at a file, and so by nobody's
 // approval. An Allow admits no file yet.
 func (j *Judge) Release(version string) Decision {
-	return j.under(j.ownRelease(version), func(by *Judge) Decision { return by.Release(version) })
+	return j.underNarrowing(j.ownRelease(version), func(by *Judge) Decision { return by.Release(version) })
 }
 
 func (j *Judge) ownRelease(version string) Decision {
 	if j.always != nil {
 		return *j.always
 	}
-	return j.weighing.release(observe(j.policy, *j.release(version)), version)
+	return j.weighing.weighRelease(observe(j.policy, *j.release(version)), version)
 }
 
 // Name answers whether any release could be allowed (or held), before an
 // index is fetched. An Allow admits no file; a Deny means that none could be.
 // Version ranges are not weighed: a release may still be denied.
-func (j *Judge) Name() Decision { return j.under(j.ownName(), (*Judge).Name) }
+func (j *Judge) Name() Decision { return j.underNarrowing(j.ownName(), (*Judge).Name) }
 
 func (j *Judge) ownName() Decision { return j.weighing.anyRelease(observe(j.policy, j.judgeName())) }
 
@@ -165,11 +165,11 @@ func (j *Judge) judgeName() Decision {
 	}
 	switch {
 	case len(j.pins) > 0 && j.about.Lock.Trusted:
-		return Decision{Effect: Allow, Rule: ruleLockfile, ResolvedBy: ByLockfile, Reason: short(j.name) + " is in a lockfile that the policy trusts", Pinned: j.pinnedVersions()}
+		return Decision{Effect: Allow, Rule: ruleLockfile, ResolvedBy: ByLockfile, Reason: shortName(j.name) + " is in a lockfile that the policy trusts", Pinned: j.pinnedVersions()}
 	case len(j.allowed) > 0:
 		return Decision{
 			Effect: Allow, Rule: entryRule("allowed_packages", j.ecosystem, j.name), ResolvedBy: ByAllowlist,
-			Reason: short(j.name) + " is on the allowlist", Through: j.ownThrough(),
+			Reason: shortName(j.name) + " is on the allowlist", Through: j.ownThrough(),
 		}
 	}
 	if e := j.admittingEdge(); e != nil {
@@ -201,8 +201,8 @@ func (j *Judge) admittingEdge() *judgedEdge {
 func (j *Judge) refusedName() *Decision {
 	var d Decision
 	if j.blockedWhole() {
-		d = j.blockedDecision(entry{})
-	} else if m, burnt := j.burnt(); burnt {
+		d = j.blockedDecision(listEntry{})
+	} else if m, burnt := j.findBurnt(); burnt {
 		d = j.malwareDecision(m)
 	} else if j.owner != "" && !SameUpstream(j.about.Upstream, j.owner) {
 		d = j.namespaceDecision()
@@ -243,13 +243,13 @@ func (j *Judge) judgeRelease(version string) *Decision {
 		wanted := j.wanted(r)
 		d := j.trusted(r, wanted)
 		if d == nil {
-			judged := j.judgeListed(j.keyOf(r), r, wanted)
+			judged := j.judgeListed(j.sharedKeyOf(r), r, wanted)
 			d = &judged
 		}
 		d.Pinned = j.pinnedVersionOf(r)
 		return d
 	}
-	key := j.keyOf(r)
+	key := j.sharedKeyOf(r)
 	if len(j.edges) > 0 {
 		d := j.judgeListed(key, r, j.wanted(r))
 		return &d
@@ -265,7 +265,7 @@ func (j *Judge) judgeRelease(version string) *Decision {
 func (j *Judge) notCanonical() Decision {
 	return Decision{
 		Effect: Deny, Rule: "canonical", ResolvedBy: ByCanonical,
-		Reason: "the version of " + short(j.name) + " is not written in its canonical form",
+		Reason: "the version of " + shortName(j.name) + " is not written in its canonical form",
 	}
 }
 
@@ -279,7 +279,7 @@ func (j *Judge) refusedRelease(r pkgref.Version) *Decision {
 		}
 	}
 	for _, m := range j.malware {
-		if m.covers(r) {
+		if m.coversVersion(r) {
 			d := j.malwareDecision(m)
 			return &d
 		}
@@ -290,7 +290,7 @@ func (j *Judge) refusedRelease(r pkgref.Version) *Decision {
 	return j.lockedRelease(r)
 }
 
-func (j *Judge) keyOf(r pkgref.Version) sharedKey {
+func (j *Judge) sharedKeyOf(r pkgref.Version) sharedKey {
 	key := sharedKey{entry: unlisted, pre: r.PreRelease(), epoch: r.Epoch(), major: r.Segment(0), minor: r.Segment(1)}
 	if len(j.allowed) == 0 {
 		return key
@@ -335,9 +335,9 @@ func (j *Judge) judgeUnlisted(r pkgref.Version, wanted []*judgedEdge) Decision {
 			d.WantedBy = edgesOf(wanted)
 			return d
 		}
-		named = named || e.names(r)
+		named = named || e.namesPreRelease(r)
 	}
-	if e := j.admittingEdge(); j.about.Listing && e != nil && (j.ecosystem.Traits().SeveralVersions || j.below(r)) && !r.PreRelease() {
+	if e := j.admittingEdge(); j.about.Listing && e != nil && (j.ecosystem.Traits().SeveralVersions || j.isBelowAdmitted(r)) && !r.PreRelease() {
 		d := j.dependencyDecision(e)
 		d.Through = ""
 		return d
@@ -346,9 +346,9 @@ func (j *Judge) judgeUnlisted(r pkgref.Version, wanted []*judgedEdge) Decision {
 	switch edge := j.admittingEdge() != nil; {
 	case r.PreRelease() && !named && (d.Effect != Deny || edge && d.Rule == ruleDefault):
 		d = Decision{Effect: Deny, Rule: rulePrereleases, ResolvedBy: ByDefault, WantedBy: d.WantedBy}
-		d.Reason = "this version of " + short(j.name) + " is a pre-release, which only an entry with prereleases: true allows"
+		d.Reason = "this version of " + shortName(j.name) + " is a pre-release, which only an entry with prereleases: true allows"
 	case edge && len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny:
-		d.Reason = reason("this version of %s is outside what is required: %s", short(j.name), j.requirers())
+		d.Reason = reason("this version of %s is outside what is required: %s", shortName(j.name), j.requirers())
 	}
 	if d.Effect != Allow && j.about.Lookalike == nil {
 		s, ok := j.wanting(wanted)
@@ -368,7 +368,7 @@ func (j *Judge) requirers() string {
 		if !e.admits || !e.readable {
 			continue
 		}
-		who := short(e.edge.Parent.Name) + " requires " + cmp.Or(plain(e.edge.Specifier, 20), "any")
+		who := shortName(e.edge.Parent.Name) + " requires " + cmp.Or(plainASCII(e.edge.Specifier, 20), "any")
 		switch {
 		case slices.Contains(all, who):
 			continue
@@ -380,8 +380,8 @@ func (j *Judge) requirers() string {
 	return strings.Join(all, ", ")
 }
 
-// below tells whether a page shows a release since a higher one is admitted.
-func (j *Judge) below(r pkgref.Version) bool {
+// isBelowAdmitted tells whether a page shows a release since a higher one is admitted.
+func (j *Judge) isBelowAdmitted(r pkgref.Version) bool {
 	highest, ok := pkgref.ParseVersion(j.ecosystem, j.about.Below)
 	return ok && j.ecosystem.Traits().Backtracks && r.Compare(highest) <= 0
 }

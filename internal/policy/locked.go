@@ -32,7 +32,7 @@ func parsePins(ecosystem pkgref.Ecosystem, lock *Lock) []pin {
 	return pins
 }
 
-func (p *pin) of(r pkgref.Version) bool { return r.Same(p.release) }
+func (p *pin) isOfRelease(r pkgref.Version) bool { return r.Same(p.release) }
 
 // pinned are the pins of a release: those with digests of its files, or with
 // metadata those with digests of that.
@@ -40,7 +40,7 @@ func (j *Judge) pinned(r pkgref.Version, metadata bool) []pin {
 	var pins []pin
 	for i := range j.pins {
 		p := &j.pins[i]
-		if p.of(r) && (len(p.Digests) > 0 && !metadata || len(p.Metadata) > 0 && metadata) {
+		if p.isOfRelease(r) && (len(p.Digests) > 0 && !metadata || len(p.Metadata) > 0 && metadata) {
 			pins = append(pins, *p)
 		}
 	}
@@ -52,7 +52,7 @@ func (j *Judge) pinnedVersions() string {
 	var versions []string
 	for _, p := range j.pins {
 		if len(p.Digests) > 0 && !slices.Contains(versions, p.Version) {
-			versions = append(versions, plain(p.Version, 40))
+			versions = append(versions, plainASCII(p.Version, 40))
 		}
 	}
 	const most = 3
@@ -66,16 +66,16 @@ func (j *Judge) pinnedVersions() string {
 // pins it.
 func (j *Judge) pinnedVersionOf(r pkgref.Version) string {
 	if pins := j.pinned(r, false); len(pins) > 0 {
-		return plain(pins[0].Version, 80)
+		return plainASCII(pins[0].Version, 80)
 	}
 	return ""
 }
 
-func (p Pin) where() string { return lineOf(p.Lockfile, p.Line) }
+func (p Pin) placeOf() string { return lineOf(p.Lockfile, p.Line) }
 
 // lineOf is "package-lock.json line 12".
 func lineOf(lockfile string, line int) string {
-	where := plain(lockfile[strings.LastIndexByte(lockfile, '/')+1:], 40)
+	where := plainASCII(lockfile[strings.LastIndexByte(lockfile, '/')+1:], 40)
 	if line > 0 {
 		where += " line " + strconv.Itoa(line)
 	}
@@ -84,7 +84,7 @@ func lineOf(lockfile string, line int) string {
 
 // unpinned is the refusal of what an entry names that can be held to no file.
 func (j *Judge) unpinned(u Unpinned) *Decision {
-	return j.lockRefusal("%s in %s %s, so nothing says which file is meant", short(j.name), lineOf(u.Lockfile, u.Line), plain(u.Reason, 80))
+	return j.lockRefusal("%s in %s %s, so nothing says which file is meant", shortName(j.name), lineOf(u.Lockfile, u.Line), plainASCII(u.Reason, 80))
 }
 
 func (j *Judge) lockRefusal(format string, args ...any) *Decision {
@@ -103,7 +103,7 @@ func (j *Judge) lockedName() *Decision {
 	case j.about.Lock.Mode == LockPrefer:
 		return nil
 	}
-	return j.lockRefusal("%s is in none of this run's lockfiles, and they are frozen", short(j.name))
+	return j.lockRefusal("%s is in none of this run's lockfiles, and they are frozen", shortName(j.name))
 }
 
 // lockedRelease is the refusal of a release that the lockfiles leave out.
@@ -120,9 +120,9 @@ func (j *Judge) lockedRelease(r pkgref.Version) *Decision {
 		}
 	}
 	if versions := j.pinnedVersions(); versions != "" {
-		return j.lockRefusal("this version of %s is not the one in %s (%s)", short(j.name), j.pins[0].where(), versions)
+		return j.lockRefusal("this version of %s is not the one in %s (%s)", shortName(j.name), j.pins[0].placeOf(), versions)
 	}
-	return j.lockRefusal("%s has no digest of any file of %s", j.pins[0].where(), short(j.name))
+	return j.lockRefusal("%s has no digest of any file of %s", j.pins[0].placeOf(), shortName(j.name))
 }
 
 // judgeDigest compares a file with the digests of its pins.
@@ -147,14 +147,14 @@ func (j *Judge) judgeDigest(f FileFacts, d Decision) Decision {
 	}
 	refusal := j.otherDigest(pins[0], d.Pinned)
 	refusal.Alarm = false
-	refusal.Reason = reason("the digest of %s in %s is of a kind that can not be compared", short(j.name), pins[0].where())
+	refusal.Reason = reason("the digest of %s in %s is of a kind that can not be compared", shortName(j.name), pins[0].placeOf())
 	return refusal
 }
 
 func (j *Judge) otherDigest(p pin, versions string) Decision {
 	return Decision{
 		Effect: Deny, Rule: ruleLockDigest, ResolvedBy: ByLockfile, Alarm: true, Pinned: versions,
-		Reason: reason("this file of %s is not the pinned one: its digest is not the one in %s", short(j.name), p.where()),
+		Reason: reason("this file of %s is not the pinned one: its digest is not the one in %s", shortName(j.name), p.placeOf()),
 	}
 }
 
@@ -213,7 +213,7 @@ func (j *Judge) trusted(r pkgref.Version, wanted []*judgedEdge) *Decision {
 	}
 	d := &Decision{
 		Effect: Allow, Rule: ruleLockfile, ResolvedBy: ByLockfile, WantedBy: edgesOf(wanted),
-		Reason: reason("%s is in %s, which the policy trusts", short(j.name), pins[0].where()),
+		Reason: reason("%s is in %s, which the policy trusts", shortName(j.name), pins[0].placeOf()),
 	}
 	for i := range j.allowed {
 		if e := &j.allowed[i]; e.withDependencies && e.admits(r) {

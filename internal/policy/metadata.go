@@ -18,7 +18,7 @@ func (j *Judge) metadata(f FileFacts) Decision {
 	if pins := j.pinned(r, true); f.Version != "" && compareDigests(pins, f.Digests, func(p pin) []string { return p.Metadata }) == digestOther {
 		return j.otherDigest(pins[0], j.pinnedVersions())
 	}
-	allowed := Decision{Effect: Allow, Reason: "metadata of " + short(j.name) + " may be read", WantedBy: edgesOf(j.edges)}
+	allowed := Decision{Effect: Allow, Reason: "metadata of " + shortName(j.name) + " may be read", WantedBy: edgesOf(j.edges)}
 	switch {
 	case len(j.pins) > 0:
 		allowed.Rule, allowed.ResolvedBy = ruleLockfile, ByLockfile

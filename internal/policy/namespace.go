@@ -28,12 +28,12 @@ func CanonicalPattern(ecosystem pkgref.Ecosystem, pattern string) (string, error
 	// A prefix is what stands before a name's last letter.
 	name, err := pkgref.CanonicalName(ecosystem, prefix+"x")
 	if err != nil || prefix == "" || strings.Contains(prefix, "*") {
-		return "", fault.Invalid("%q begins no %s package's name; write a name, or like \"acme-*\"", plain(pattern, 60), ecosystem)
+		return "", fault.Invalid("%q begins no %s package's name; write a name, or like \"acme-*\"", plainASCII(pattern, 60), ecosystem)
 	}
 	return strings.TrimSuffix(name, "x") + "*", nil
 }
 
-func (n Namespace) matches(p pkgref.Ref) bool {
+func (n Namespace) matchesProject(p pkgref.Ref) bool {
 	if n.Ecosystem != p.Ecosystem {
 		return false
 	}
@@ -46,7 +46,7 @@ func (n Namespace) matches(p pkgref.Ref) bool {
 func OwnerOf(list []Namespace, p pkgref.Ref) (upstream string, owned bool) {
 	longest := -1
 	for _, n := range list {
-		if !n.matches(p) {
+		if !n.matchesProject(p) {
 			continue
 		}
 		length := 2 * len(strings.TrimSuffix(n.Pattern, "*"))

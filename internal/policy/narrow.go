@@ -88,21 +88,21 @@ func eraBegins() time.Time { return time.Date(1995, 1, 1, 0, 0, 0, 0, time.UTC) 
 
 // judgeAge asks for a file's age, by both times where there is doubt.
 func (j *Judge) judgeAge(f FileFacts) Decision {
-	d := j.ageAt(f, j.now)
+	d := j.decideAge(f, j.now)
 	if j.about.Otherwise.IsZero() {
 		return d
 	}
-	other := j.ageAt(f, j.about.Otherwise)
+	other := j.decideAge(f, j.about.Otherwise)
 	if (d.Effect == "") == (other.Effect == "") {
 		return stricter(d, other)
 	}
 	return Decision{
 		Effect: Hold, Rule: ruleAge, ResolvedBy: ByAllowlist,
-		Reason: "the host's clock has jumped, and whether this file of " + short(j.name) + " is as old as packages.min_release_age asks for depends on which time is right",
+		Reason: "the host's clock has jumped, and whether this file of " + shortName(j.name) + " is as old as packages.min_release_age asks for depends on which time is right",
 	}
 }
 
-func (j *Judge) ageAt(f FileFacts, now time.Time) Decision {
+func (j *Judge) decideAge(f FileFacts, now time.Time) Decision {
 	rules := &j.policy.packages
 	if rules.minAge <= 0 || rules.ageSource == ageIgnored {
 		return Decision{}
@@ -111,19 +111,19 @@ func (j *Judge) ageAt(f FileFacts, now time.Time) Decision {
 	from := j.policy.AgedFrom(f)
 	switch {
 	case from.Before(eraBegins()) && rules.ageSource == ageFirstSeen:
-		refusal.Reason = "this file of " + short(j.name) + " was never seen before, and packages.min_release_age asks for its age"
+		refusal.Reason = "this file of " + shortName(j.name) + " was never seen before, and packages.min_release_age asks for its age"
 	case from.Before(eraBegins()):
-		refusal.Reason = "the age of this file of " + short(j.name) + " is unknown, and packages.min_release_age asks for one"
+		refusal.Reason = "the age of this file of " + shortName(j.name) + " is unknown, and packages.min_release_age asks for one"
 	case from.After(now):
-		refusal.Reason = "this file of " + short(j.name) + " is dated in the future, so its age is unknown"
+		refusal.Reason = "this file of " + shortName(j.name) + " is dated in the future, so its age is unknown"
 	case now.Sub(from) >= rules.minAge:
 		return Decision{}
 	case rules.ageSource == ageFirstSeen:
 		refusal.Effect = Deny
-		refusal.Reason = "this file of " + short(j.name) + " was first seen later than packages.min_release_age asks for"
+		refusal.Reason = "this file of " + shortName(j.name) + " was first seen later than packages.min_release_age asks for"
 	default:
 		refusal.Effect = Deny
-		refusal.Reason = "this file of " + short(j.name) + " is younger than packages.min_release_age"
+		refusal.Reason = "this file of " + shortName(j.name) + " is younger than packages.min_release_age"
 	}
 	return refusal
 }
@@ -141,14 +141,14 @@ func (j *Judge) judgeScripts(f FileFacts) Decision {
 		return Decision{}
 	case Hold:
 		refusal.Effect = Hold
-		refusal.Reason = reason("%s runs a script when it is installed, which waits for approval; packages.install_scripts is hold", short(j.name))
+		refusal.Reason = reason("%s runs a script when it is installed, which waits for approval; packages.install_scripts is hold", shortName(j.name))
 	case throwaway:
-		refusal.Reason = reason("%s runs a script when it is installed, and only what comes of it apart is served; packages.install_scripts is throwaway", short(j.name))
+		refusal.Reason = reason("%s runs a script when it is installed, and only what comes of it apart is served; packages.install_scripts is throwaway", shortName(j.name))
 		return refusal
 	case Deny:
-		refusal.Reason = reason("%s runs a script when it is installed; packages.install_scripts is deny", short(j.name))
+		refusal.Reason = reason("%s runs a script when it is installed; packages.install_scripts is deny", shortName(j.name))
 	default:
-		refusal.Reason = reason("%s runs a script when it is installed; packages.install_scripts is not set", short(j.name))
+		refusal.Reason = reason("%s runs a script when it is installed; packages.install_scripts is not set", shortName(j.name))
 	}
 	if len(j.allowed) > 0 || j.about.Lookalike == nil { // to nobody an entry is suggested for a name that is near to another
 		s := addition(j.ecosystem, j.name, r)
@@ -167,9 +167,9 @@ func (j *Judge) judgeHashes(f FileFacts) Decision {
 	}
 	refusal := Decision{Effect: Deny, Rule: ruleHashes, ResolvedBy: ByAllowlist}
 	if f.Digest == "" {
-		refusal.Reason = reason("no digest of this file of %s is published, and packages.require_hashes asks for one", short(j.name))
+		refusal.Reason = reason("no digest of this file of %s is published, and packages.require_hashes asks for one", shortName(j.name))
 	} else {
-		refusal.Reason = reason("only a weak digest of this file of %s is published, and packages.require_hashes asks for a strong one", short(j.name))
+		refusal.Reason = reason("only a weak digest of this file of %s is published, and packages.require_hashes asks for a strong one", shortName(j.name))
 	}
 	return refusal
 }

@@ -72,8 +72,8 @@ func theStricter(d, by Decision) Decision {
 	return d
 }
 
-// under is the strictest of a decision and those of the policies that narrow.
-func (j *Judge) under(d Decision, ask func(*Judge) Decision) Decision {
+// underNarrowing is the strictest of a decision and those of the policies that narrow.
+func (j *Judge) underNarrowing(d Decision, ask func(*Judge) Decision) Decision {
 	for _, by := range j.narrowed {
 		d = theStricter(d, ask(by))
 	}

@@ -55,7 +55,7 @@ func NewNarrowing(allow, deny []string, internet *bool) (Narrowing, error) {
 	}
 	for _, entry := range n.Deny {
 		if _, ok := parsePrefix(entry); !ok {
-			return Narrowing{}, fault.Invalid("denyOut: %q is neither an address nor a range; names can only be in allowOut", plain(entry, 60))
+			return Narrowing{}, fault.Invalid("denyOut: %q is neither an address nor a range; names can only be in allowOut", plainASCII(entry, 60))
 		}
 	}
 	return n, n.checkAllow()
@@ -67,16 +67,16 @@ func (n Narrowing) checkAllow() error {
 			continue
 		}
 		if _, ok := parsePrefix(entry); ok {
-			return fault.Invalid("allowOut: %q can't be given: addresses have no route in a sandbox, so name the host", plain(entry, 60))
+			return fault.Invalid("allowOut: %q can't be given: addresses have no route in a sandbox, so name the host", plainASCII(entry, 60))
 		}
 		pattern, wrong := parseNetworkPattern(entry)
 		switch {
 		case wrong != "":
-			return fault.Invalid("allowOut: %q %s", plain(entry, 60), wrong)
+			return fault.Invalid("allowOut: %q %s", plainASCII(entry, 60), wrong)
 		case pattern.Port != 0:
-			return fault.Invalid("allowOut: %q has a port; it takes names alone", plain(entry, 60))
+			return fault.Invalid("allowOut: %q has a port; it takes names alone", plainASCII(entry, 60))
 		case !n.closed():
-			return fault.Invalid("allowOut has the name %q, which means something only where all else is closed; add %q to denyOut", plain(entry, 60), Everything)
+			return fault.Invalid("allowOut has the name %q, which means something only where all else is closed; add %q to denyOut", plainASCII(entry, 60), Everything)
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func (n Narrowing) Name(host string) (open bool, reason string) {
 	if !n.closed() || n.allows(host) {
 		return true, ""
 	}
-	return false, "the sandbox's own client closed the network (denyOut " + Everything + "), and its allowOut does not have " + plain(host, 253)
+	return false, "the sandbox's own client closed the network (denyOut " + Everything + "), and its allowOut does not have " + plainASCII(host, 253)
 }
 
 // Address reports whether an address to which a name resolved may be dialled,
@@ -135,7 +135,7 @@ func (n Narrowing) Address(host string, addr netip.Addr) (open bool, reason stri
 	leads := append(address.Carried(addr), addr.Unmap().WithZone(""))
 	for _, entry := range n.Deny {
 		if p, ok := parsePrefix(entry); !ok || isEverything(entry) || slices.ContainsFunc(leads, func(a netip.Addr) bool { return closes(p, a) }) {
-			return false, "the sandbox's own client closed " + plain(entry, 60) + ", which has " + plain(host, 253) + "'s address"
+			return false, "the sandbox's own client closed " + plainASCII(entry, 60) + ", which has " + plainASCII(host, 253) + "'s address"
 		}
 	}
 	return true, ""
@@ -146,15 +146,15 @@ func (n Narrowing) allows(host string) bool {
 		if entry == Everything || entry == everything6 {
 			return true
 		}
-		if p, wrong := parseNetworkPattern(entry); wrong == "" && p.matches(host) {
+		if p, wrong := parseNetworkPattern(entry); wrong == "" && p.matchesHost(host) {
 			return true
 		}
 	}
 	return false
 }
 
-// matches compares with a canonical name.
-func (n NetworkPattern) matches(host string) bool {
+// matchesHost compares with a canonical name.
+func (n NetworkPattern) matchesHost(host string) bool {
 	if n.Wildcard {
 		return strings.HasSuffix(host, "."+n.Host)
 	}

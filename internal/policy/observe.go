@@ -52,12 +52,12 @@ func ownChoice(d Decision) bool {
 
 // compileMode reads mode.
 func compileMode(c *compiler, v value) {
-	switch word, _ := c.word(v, modeEnforce, modeObserve); word {
+	switch word, _ := c.readWord(v, modeEnforce, modeObserve); word {
 	case modeEnforce:
-		c.says(v, "what this document refuses is refused")
+		c.explainEnforced(v, "what this document refuses is refused")
 	case modeObserve:
 		c.policy.observes = true
-		c.says(v, "THIS DOCUMENT ONLY OBSERVES: packages and names that it would refuse or hold are let through, and recorded as would_deny and would_hold; "+
+		c.explainEnforced(v, "THIS DOCUMENT ONLY OBSERVES: packages and names that it would refuse or hold are let through, and recorded as would_deny and would_hold; "+
 			"blocked_packages, malware, private names and addresses, wrong bytes, rules and limits are enforced all the same")
 	}
 }

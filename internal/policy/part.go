@@ -2,13 +2,13 @@ package policy
 
 import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
 
-// part judges a release that others of its project are made of. Some publish what a
+// judgePart judges a release that others of its project are made of. Some publish what a
 // release has for one platform as a pre-release of the same number (1.2.3-linux-x64),
 // which 1.2.3 requires exactly. Nobody asks for such a release by itself, and its
 // version is in nobody's range: it is let in, held or refused as the release is that it
 // is a part of, by all that looks at a version. What looks at its file still does, and
 // what refuses its own version by a list, an advisory or a lockfile stands.
-func (j *Judge) part(f FileFacts, own *Decision) *Decision {
+func (j *Judge) judgePart(f FileFacts, own *Decision) *Decision {
 	if own.Effect != Deny || own.ResolvedBy != ByAllowlist && own.ResolvedBy != ByDefault {
 		return own
 	}
@@ -24,7 +24,7 @@ func (j *Judge) part(f FileFacts, own *Decision) *Decision {
 		d := *j.release(version)
 		switch d.Effect {
 		case Allow:
-			d.Reason = reason("it is a part of %s %s, which requires exactly it", short(j.name), plain(version, 40))
+			d.Reason = reason("it is a part of %s %s, which requires exactly it", shortName(j.name), plainASCII(version, 40))
 		case Hold:
 		case Deny:
 			continue

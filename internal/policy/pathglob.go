@@ -47,7 +47,7 @@ func parsePathGlob(s string) (pathGlob, string) {
 // matchesSent tells whether it has a path as it is sent, and has it up to an escaped #, too. A pattern that
 // has such an escape itself is then meant up to that.
 func (g pathGlob) matchesSent(p sentPath) bool {
-	return g.matches(p.segments) && (p.before == nil || g.beforeNumber().matches(p.before))
+	return g.matchesPath(p.segments) && (p.before == nil || g.beforeNumber().matchesPath(p.before))
 }
 
 // beforeNumber is the pattern up to its first escaped #.
@@ -60,9 +60,9 @@ func (g pathGlob) beforeNumber() pathGlob {
 	return g
 }
 
-// matches tells whether it has a path, by its segments. Where anything at its end would do, it has
+// matchesPath tells whether it has a path, by its segments. Where anything at its end would do, it has
 // the path without the segments there that have no name, too.
-func (g pathGlob) matches(path []string) bool {
+func (g pathGlob) matchesPath(path []string) bool {
 	if !g.matchesAsSent(path) {
 		return false
 	}
@@ -232,7 +232,7 @@ func escapeProblem(s string) string {
 	if len(s) < 3 {
 		return "has a % that escapes nothing"
 	}
-	high, low := unhex(s[1]), unhex(s[2])
+	high, low := hexValue(s[1]), hexValue(s[2])
 	if high < 0 || low < 0 {
 		return "has a % that escapes nothing"
 	}
@@ -247,7 +247,7 @@ func escapeProblem(s string) string {
 	return ""
 }
 
-func unhex(c byte) int {
+func hexValue(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
 		return int(c - '0')

@@ -95,8 +95,8 @@ type packageRules struct {
 	unaccounted     Unaccounted // "" is an alarm
 	lock            LockRules
 	locked          map[pkgref.Ecosystem]bool // whose lockfiles the document names
-	allowed         map[packageKey][]entry
-	blocked         map[packageKey][]entry
+	allowed         map[packageKey][]listEntry
+	blocked         map[packageKey][]listEntry
 }
 
 type packageKey struct {
@@ -192,7 +192,7 @@ func (p *Policy) UsesEdges(ecosystem pkgref.Ecosystem) bool {
 func (p *Policy) AdmitsDependencies(ecosystem pkgref.Ecosystem) bool {
 	return slices.ContainsFunc(p.layers(), func(l *Policy) bool {
 		for key, entries := range l.packages.allowed {
-			if key.ecosystem == ecosystem && slices.ContainsFunc(entries, func(e entry) bool { return e.withDependencies }) {
+			if key.ecosystem == ecosystem && slices.ContainsFunc(entries, func(e listEntry) bool { return e.withDependencies }) {
 				return true
 			}
 		}
@@ -241,7 +241,7 @@ func (p *Policy) Notes() []string {
 			notes = append(notes, fmt.Sprintf("%s (line %d, column %d): %s", e.Key, e.Line, e.Column, e.Meaning))
 		}
 	}
-	if slices.ContainsFunc(p.commands.rules, func(r rule) bool { return r.field == "code" }) {
+	if slices.ContainsFunc(p.commands.rules, func(r commandRule) bool { return r.field == "code" }) {
 		notes = append(notes, "rules: code is judged where it is handed over as text, as to python3 -c; files are not inspected")
 	}
 	return notes

@@ -5,8 +5,8 @@ func compileProxy(c *compiler, v value) {
 	on, ok := c.boolean(v)
 	switch c.policy.proxy = on; {
 	case ok && on:
-		c.says(v, "a proxy inside (HTTP and SOCKS 5) leads where the network does, and nowhere else; HTTP_PROXY and its kin tell tools of it")
+		c.explainEnforced(v, "a proxy inside (HTTP and SOCKS 5) leads where the network does, and nowhere else; HTTP_PROXY and its kin tell tools of it")
 	case ok:
-		c.says(v, "there is no proxy inside: tools connect to names by themselves")
+		c.explainEnforced(v, "there is no proxy inside: tools connect to names by themselves")
 	}
 }

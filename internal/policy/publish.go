@@ -55,33 +55,33 @@ func (r portRange) document() string {
 }
 
 func (c *compiler) publishedPorts(v value) {
-	if !c.claim("ingress", v) {
+	if !c.claimThing("ingress", v) {
 		return
 	}
 	c.policy.ingress = true
-	elements, ok := c.list(v)
+	elements, ok := c.readList(v)
 	if !ok {
 		return
 	}
 	if len(elements) > maxPublished {
-		c.fail(v.node, "%s has %d entries, and at most %d are read", v.path, len(elements), maxPublished)
+		c.failAt(v.node, "%s has %d entries, and at most %d are read", v.path, len(elements), maxPublished)
 		return
 	}
 	for _, e := range elements {
 		if r, ok := c.publishedRange(e); ok {
-			c.publish(e, r)
+			c.addPublished(e, r)
 		}
 	}
 	if len(elements) == 0 {
-		c.says(v, "an empty list: no port of the sandbox is published")
+		c.explainEnforced(v, "an empty list: no port of the sandbox is published")
 	}
 }
 
-// publish adds a range that no other overlaps.
-func (c *compiler) publish(v value, r portRange) {
+// addPublished adds a range that no other overlaps.
+func (c *compiler) addPublished(v value, r portRange) {
 	for _, other := range c.policy.published {
 		if r.first <= other.last && other.first <= r.last {
-			c.fail(v.node, "%s: %s overlaps with %s; keep one of them", v.path, r, other)
+			c.failAt(v.node, "%s: %s overlaps with %s; keep one of them", v.path, r, other)
 			return
 		}
 	}
@@ -91,27 +91,27 @@ func (c *compiler) publish(v value, r portRange) {
 	if r.first != r.last {
 		what = "ports " + r.String()
 	}
-	c.says(v, "clients of the daemon may connect to %s inside, on the sandbox's own loopback interface", what)
+	c.explainEnforced(v, "clients of the daemon may connect to %s inside, on the sandbox's own loopback interface", what)
 }
 
 // publishedRange reads a port, or a text of two with a hyphen.
 func (c *compiler) publishedRange(v value) (portRange, bool) {
-	if kindOf(v.node) == "a number" {
+	if nodeKind(v.node) == "a number" {
 		port, ok := c.integer(v, 1, maxPort)
 		return portRange{int(port), int(port)}, ok
 	}
-	s, ok := c.text(v)
+	s, ok := c.readText(v)
 	if !ok {
 		return portRange{}, false
 	}
 	first, last, isRange := strings.Cut(s, "-")
 	r := portRange{plainPort(first), plainPort(last)}
 	if !isRange || r.first == 0 || r.last == 0 {
-		c.fail(v.node, "%s must be a port like 8080 or a range like \"3000-3010\", and is %q", v.path, plain(s, 40))
+		c.failAt(v.node, "%s must be a port like 8080 or a range like \"3000-3010\", and is %q", v.path, plainASCII(s, 40))
 		return portRange{}, false
 	}
 	if r.first > r.last {
-		c.fail(v.node, "%s: the range %s ends before it begins", v.path, fmt.Sprintf("%q", plain(s, 40)))
+		c.failAt(v.node, "%s: the range %s ends before it begins", v.path, fmt.Sprintf("%q", plainASCII(s, 40)))
 		return portRange{}, false
 	}
 	return r, true

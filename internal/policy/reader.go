@@ -39,7 +39,7 @@ type object struct {
 	fields map[string]value
 }
 
-func (c *compiler) fail(n *yaml.Node, format string, args ...any) {
+func (c *compiler) failAt(n *yaml.Node, format string, args ...any) {
 	if len(c.problems) < 10*maxProblems {
 		c.problems = append(c.problems, Problem{c.source, n.Line, n.Column, fmt.Sprintf(format, args...)})
 	}
@@ -49,14 +49,14 @@ func (c *compiler) fail(n *yaml.Node, format string, args ...any) {
 // problems, and are left out.
 func (c *compiler) object(v value, known ...string) *object {
 	if v.node.Kind != yaml.MappingNode {
-		c.fail(v.node, "%s must be a mapping of keys, and is %s", v.path, kindOf(v.node))
+		c.failAt(v.node, "%s must be a mapping of keys, and is %s", v.path, nodeKind(v.node))
 		return nil
 	}
 	o := &object{value: v, fields: make(map[string]value, len(v.node.Content)/2)}
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
 		key, node := v.node.Content[i], v.node.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
-			c.fail(key, "a key must be text, and this is %s", kindOf(key))
+			c.failAt(key, "a key must be text, and this is %s", nodeKind(key))
 			continue
 		}
 		path := key.Value
@@ -64,11 +64,11 @@ func (c *compiler) object(v value, known ...string) *object {
 			path = v.path + "." + key.Value
 		}
 		if before, twice := o.fields[key.Value]; twice {
-			c.fail(key, "the key %s is already on line %d", plain(path, 80), before.key.Line)
+			c.failAt(key, "the key %s is already on line %d", plainASCII(path, 80), before.key.Line)
 			continue
 		}
 		if !slices.Contains(known, key.Value) {
-			c.fail(key, "unknown key %s%s", plain(path, 80), suggestKey(key.Value, known))
+			c.failAt(key, "unknown key %s%s", plainASCII(path, 80), suggestKey(key.Value, known))
 			continue
 		}
 		o.fields[key.Value] = value{node, path, key}
@@ -112,10 +112,10 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// list reads a sequence's elements; ok is false if it is none.
-func (c *compiler) list(v value) (elements []value, ok bool) {
+// readList reads a sequence's elements; ok is false if it is none.
+func (c *compiler) readList(v value) (elements []value, ok bool) {
 	if v.node.Kind != yaml.SequenceNode {
-		c.fail(v.node, "%s must be a list, and is %s", v.path, kindOf(v.node))
+		c.failAt(v.node, "%s must be a list, and is %s", v.path, nodeKind(v.node))
 		return nil, false
 	}
 	for i, n := range v.node.Content {
@@ -124,12 +124,12 @@ func (c *compiler) list(v value) (elements []value, ok bool) {
 	return elements, true
 }
 
-// text reads a non-empty text. What YAML takes for a number, a date or a
+// readText reads a non-empty text. What YAML takes for a number, a date or a
 // boolean is not text until it is quoted: 1.10 would otherwise be 1.1. Nor is
 // what only YAML 1.1 takes for one: agent-sandbox policies are read by it elsewhere.
-func (c *compiler) text(v value) (string, bool) {
+func (c *compiler) readText(v value) (string, bool) {
 	if what := inYAML11(v.node); what != "" {
-		c.fail(v.node, "%s must be text, and is %s in YAML 1.1; quote it: \"%s\"", v.path, what, plain(v.node.Value, 40))
+		c.failAt(v.node, "%s must be text, and is %s in YAML 1.1; quote it: \"%s\"", v.path, what, plainASCII(v.node.Value, 40))
 		return "", false
 	}
 	return c.scalar(v)
@@ -140,27 +140,27 @@ func (c *compiler) scalar(v value) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		hint := ""
 		if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
-			hint = fmt.Sprintf("; quote it: \"%s\"", plain(n.Value, 40))
+			hint = fmt.Sprintf("; quote it: \"%s\"", plainASCII(n.Value, 40))
 		}
-		c.fail(n, "%s must be text, and is %s%s", v.path, kindOf(n), hint)
+		c.failAt(n, "%s must be text, and is %s%s", v.path, nodeKind(n), hint)
 		return "", false
 	}
 	if n.Value == "" {
-		c.fail(n, "%s is an empty text; write a value or leave the key out", v.path)
+		c.failAt(n, "%s is an empty text; write a value or leave the key out", v.path)
 		return "", false
 	}
 	if len(n.Value) > maxText {
-		c.fail(n, "%s has %d bytes, and at most %d are read", v.path, len(n.Value), maxText)
+		c.failAt(n, "%s has %d bytes, and at most %d are read", v.path, len(n.Value), maxText)
 		return "", false
 	}
 	return n.Value, true
 }
 
-// word reads one of a few words.
-func (c *compiler) word(v value, allowed ...string) (string, bool) {
+// readWord reads one of a few words.
+func (c *compiler) readWord(v value, allowed ...string) (string, bool) {
 	s, ok := c.scalar(v)
 	if ok && !slices.Contains(allowed, s) {
-		c.fail(v.node, "%s must be %s, and is %q", v.path, alternatives(allowed), plain(s, 40))
+		c.failAt(v.node, "%s must be %s, and is %q", v.path, alternatives(allowed), plainASCII(s, 40))
 		return "", false
 	}
 	return s, ok
@@ -183,37 +183,37 @@ func (c *compiler) boolean(v value) (is, ok bool) {
 			return false, true
 		}
 	}
-	c.fail(n, "%s must be true or false, and is %s", v.path, kindOf(n))
+	c.failAt(n, "%s must be true or false, and is %s", v.path, nodeKind(n))
 	return false, false
 }
 
-// number reads a finite plain decimal number from least to most.
-func (c *compiler) number(v value, least, most float64) (float64, bool) {
+// readNumber reads a finite plain decimal number from least to most.
+func (c *compiler) readNumber(v value, least, most float64) (float64, bool) {
 	n := v.node
 	if n.Kind != yaml.ScalarNode || (n.ShortTag() != "!!int" && n.ShortTag() != "!!float") {
-		c.fail(n, "%s must be a number, and is %s", v.path, kindOf(n))
+		c.failAt(n, "%s must be a number, and is %s", v.path, nodeKind(n))
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(n.Value, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.Trim(n.Value, "0123456789.+-eE") != "" {
-		c.fail(n, "%s must be a plain decimal number, and is %q", v.path, plain(n.Value, 40))
+		c.failAt(n, "%s must be a plain decimal number, and is %q", v.path, plainASCII(n.Value, 40))
 		return 0, false
 	}
 	if leadingZero(n.Value) {
-		c.fail(n, "%s begins with a zero, and %q is octal in YAML 1.1; write it without", v.path, plain(n.Value, 40))
+		c.failAt(n, "%s begins with a zero, and %q is octal in YAML 1.1; write it without", v.path, plainASCII(n.Value, 40))
 		return 0, false
 	}
 	if f < least || f > most {
-		c.fail(n, "%s must be from %v to %v, and is %v", v.path, least, most, f)
+		c.failAt(n, "%s must be from %v to %v, and is %v", v.path, least, most, f)
 		return 0, false
 	}
 	return f, true
 }
 
 func (c *compiler) integer(v value, least, most int64) (int64, bool) {
-	f, ok := c.number(v, float64(least), float64(most))
+	f, ok := c.readNumber(v, float64(least), float64(most))
 	if ok && f != math.Trunc(f) {
-		c.fail(v.node, "%s must be a whole number, and is %v", v.path, f)
+		c.failAt(v.node, "%s must be a whole number, and is %v", v.path, f)
 		return 0, false
 	}
 	return int64(f), ok
@@ -224,7 +224,7 @@ func isNull(v value) bool {
 	return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!null"
 }
 
-func kindOf(n *yaml.Node) string {
+func nodeKind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"
@@ -248,27 +248,27 @@ func kindOf(n *yaml.Node) string {
 	return "something else"
 }
 
-// claim notes that a thing is said, and refuses saying it in a second form.
-func (c *compiler) claim(thing string, v value) bool {
+// claimThing notes that a thing is said, and refuses saying it in a second form.
+func (c *compiler) claimThing(thing string, v value) bool {
 	if before, said := c.claims[thing]; said {
-		c.fail(v.key, "%s says the same as %s on line %d; keep one of them", v.path, before.path, before.key.Line)
+		c.failAt(v.key, "%s says the same as %s on line %d; keep one of them", v.path, before.path, before.key.Line)
 		return false
 	}
 	c.claims[thing] = v
 	return true
 }
 
-// says explains an enforced key; open explains one that this version does not
+// explainEnforced explains an enforced key; open explains one that this version does not
 // enforce, and what therefore stays closed.
-func (c *compiler) says(v value, format string, args ...any) {
-	c.explain(v, true, format, args...)
+func (c *compiler) explainEnforced(v value, format string, args ...any) {
+	c.explainKey(v, true, format, args...)
 }
 
-func (c *compiler) open(v value, format string, args ...any) {
-	c.explain(v, false, format, args...)
+func (c *compiler) explainOpen(v value, format string, args ...any) {
+	c.explainKey(v, false, format, args...)
 }
 
-func (c *compiler) explain(v value, enforced bool, format string, args ...any) {
+func (c *compiler) explainKey(v value, enforced bool, format string, args ...any) {
 	line, column := 0, 0
 	if v.key != nil {
 		line, column = v.key.Line, v.key.Column

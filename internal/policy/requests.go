@@ -59,8 +59,8 @@ type RequestTerms struct {
 // Limited tells whether a body may have so many bytes at most.
 func (t RequestTerms) Limited() bool { return t.MaxBody >= 0 }
 
-// and is what is held to both.
-func (t RequestTerms) and(other RequestTerms) RequestTerms {
+// combineWith is what is held to both.
+func (t RequestTerms) combineWith(other RequestTerms) RequestTerms {
 	if !t.Limited() || other.Limited() && other.MaxBody < t.MaxBody {
 		t.MaxBody = other.MaxBody
 	}
@@ -85,7 +85,7 @@ func (r Requests) Judged(name string, port int) bool {
 	return slices.ContainsFunc(r.layers, func(l *Policy) bool {
 		deciding := l.network.deciding(name, port)
 		return slices.ContainsFunc(deciding, hostEntry.judged) || slices.ContainsFunc(l.credentials, func(c Credential) bool {
-			return c.at(name, port) || c.Host == name && !slices.ContainsFunc(deciding, func(e hostEntry) bool { return e.tcp })
+			return c.isForHost(name, port) || c.Host == name && !slices.ContainsFunc(deciding, func(e hostEntry) bool { return e.tcp })
 		})
 	})
 }
@@ -93,7 +93,7 @@ func (r Requests) Judged(name string, port int) bool {
 // Git tells whether repositories at a name on a port are judged.
 func (r Requests) Git(name string, port int) bool {
 	return slices.ContainsFunc(r.layers, func(l *Policy) bool {
-		return slices.ContainsFunc(l.network.deciding(name, port), hostEntry.isGit)
+		return slices.ContainsFunc(l.network.deciding(name, port), hostEntry.isOfRepositories)
 	})
 }
 
@@ -118,7 +118,7 @@ func (r Requests) Hosts() []string {
 // already. Every policy that has rules for it must agree, whoever opened the name under
 // another one. What is allowed is held to the terms.
 func (r Requests) Judge(name string, port int, one Request) (Decision, RequestTerms) {
-	d := Decision{Effect: Allow, Rule: ruleRequest, ResolvedBy: ByNetwork, Reason: reason("no policy has rules for requests to %s", plain(name, 253))}
+	d := Decision{Effect: Allow, Rule: ruleRequest, ResolvedBy: ByNetwork, Reason: reason("no policy has rules for requests to %s", plainASCII(name, 253))}
 	terms := RequestTerms{MaxBody: noLimit}
 	for _, l := range r.layers {
 		deciding := l.network.deciding(name, port)
@@ -132,7 +132,7 @@ func (r Requests) Judge(name string, port int, one Request) (Decision, RequestTe
 		if d.Rule == ruleRequest {
 			d = judged
 		}
-		terms = terms.and(more)
+		terms = terms.combineWith(more)
 	}
 	return d, terms
 }
@@ -156,36 +156,36 @@ func judgeRequest(entries []hostEntry, name string, r Request) (Decision, Reques
 		}
 		if len(rules.paths) == 0 || slices.ContainsFunc(rules.paths, func(g pathGlob) bool { return g.matchesSent(path) }) {
 			return Decision{
-				Effect: Allow, Rule: entry.rule(), ResolvedBy: ByNetwork,
-				Reason: reason("the policy's network_allowlist has such requests to %s", plain(name, 253)),
+				Effect: Allow, Rule: entry.ruleID(), ResolvedBy: ByNetwork,
+				Reason: reason("the policy's network_allowlist has such requests to %s", plainASCII(name, 253)),
 			}, RequestTerms{MaxBody: rules.maxBody, Patterns: rules.patterns, ByMethod: rules.methods != nil}
 		}
-		if ambiguous == "" && slices.ContainsFunc(rules.paths, func(g pathGlob) bool { return g.matches(path.segments) }) {
+		if ambiguous == "" && slices.ContainsFunc(rules.paths, func(g pathGlob) bool { return g.matchesPath(path.segments) }) {
 			ambiguous = "escapes a #, at which a server that decodes first ends it, and the policy does not have what stands before it"
 		}
 	}
 	refused := Decision{Effect: Deny, Rule: ruleRequest, ResolvedBy: ByNetwork}
 	switch {
 	case ambiguous != "":
-		refused.Reason = reason("the path of a request to %s %s, so it could be read in two ways", plain(name, 253), ambiguous)
+		refused.Reason = reason("the path of a request to %s %s, so it could be read in two ways", plainASCII(name, 253), ambiguous)
 		return refused, RequestTerms{}
 	case method:
-		refused.Reason = reason("the policy's network_allowlist has %s, and not %s requests to %s of it", plain(name, 253), plain(r.Method, 20), plain(r.Path, 200))
+		refused.Reason = reason("the policy's network_allowlist has %s, and not %s requests to %s of it", plainASCII(name, 253), plainASCII(r.Method, 20), plainASCII(r.Path, 200))
 	default:
-		refused.Reason = reason("the policy's network_allowlist has %s, and not %s requests to it", plain(name, 253), plain(r.Method, 20))
+		refused.Reason = reason("the policy's network_allowlist has %s, and not %s requests to it", plainASCII(name, 253), plainASCII(r.Method, 20))
 	}
 	refused.Suggest = suggestRequest(entries[0].NetworkPattern, r)
 	return refused, RequestTerms{}
 }
 
-// of are the entries that count for a name, on any port. Those with rules for requests
+// entriesFor are the entries that count for a name, on any port. Those with rules for requests
 // stand before the ones that have none and are about more names, or of a preset: what
 // these have on other ports would let past what the rules are to stop.
-func (l hostList) of(name string) hostList {
+func (l hostList) entriesFor(name string) hostList {
 	var all hostList
 	var judged *hostEntry // of those with rules, the one about the fewest names
 	for _, entry := range l {
-		if !entry.matches(name) {
+		if !entry.matchesHost(name) {
 			continue
 		}
 		if all = append(all, entry); entry.judged() && (judged == nil || entry.closer(*judged)) {
@@ -204,8 +204,8 @@ func (l hostList) of(name string) hostList {
 // before those with a star, and of these the ones that are about the fewest names.
 func (l hostList) deciding(name string, port int) hostList {
 	var best hostList
-	for _, entry := range l.of(name) {
-		if !slices.Contains(entry.ports(), port) {
+	for _, entry := range l.entriesFor(name) {
+		if !slices.Contains(entry.portsOf(), port) {
 			continue
 		}
 		switch {

@@ -16,7 +16,7 @@ const maxSpecifier = 200
 // the version that it begins with. Entries come with what their releases require where those of the name all do.
 func Required(p *Policy, project pkgref.Ref, specifiers []string) string {
 	allowed := p.packages.allowed[packageKey{project.Ecosystem, project.Name}]
-	with := !slices.ContainsFunc(allowed, func(e entry) bool { return !e.withDependencies })
+	with := !slices.ContainsFunc(allowed, func(e listEntry) bool { return !e.withDependencies })
 	var b strings.Builder
 	for _, specifier := range specifiers {
 		version, prereleases, ok := versionsOf(project.Ecosystem, specifier)
@@ -27,7 +27,7 @@ func Required(p *Policy, project pkgref.Ref, specifiers []string) string {
 		if b.Len() == 0 {
 			b.WriteString("allowed_packages:\n  " + string(project.Ecosystem) + ":\n")
 		}
-		b.WriteString(s.block(4))
+		b.WriteString(s.blockText(4))
 	}
 	return b.String()
 }

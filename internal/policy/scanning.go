@@ -51,10 +51,10 @@ func compileScanning(c *compiler, v value) {
 		switch {
 		case ok && on:
 			c.policy.scanning = Scanning{Output: scan.Plan{Secrets: scan.Redact}, Files: scan.Plan{Secrets: scan.Report}, Requests: scan.Plan{Secrets: scan.Report}}
-			c.says(v, "secrets in what commands write are redacted, and those in files that clients read and in requests to hosts are on record")
+			c.explainEnforced(v, "secrets in what commands write are redacted, and those in files that clients read and in requests to hosts are on record")
 			c.scansRequests = &v
 		case ok:
-			c.says(v, "what leaves the sandbox is not scanned for secrets")
+			c.explainEnforced(v, "what leaves the sandbox is not scanned for secrets")
 		}
 		return
 	}
@@ -70,7 +70,7 @@ func compileScanning(c *compiler, v value) {
 	places := []*scan.Plan{&s.Output, &s.Files, &s.Requests}
 	nowhere := !slices.ContainsFunc(places, func(p *scan.Plan) bool { return p.Secrets != scan.Off })
 	if f, given := o.fields["pii"]; given && personal != scan.Off && nowhere {
-		c.fail(f.node, "%s is %s, and nothing is scanned: give output, files or requests, too", f.path, personal)
+		c.failAt(f.node, "%s is %s, and nothing is scanned: give output, files or requests, too", f.path, personal)
 	}
 	for _, place := range places {
 		if place.Secrets != scan.Off {
@@ -88,7 +88,7 @@ func (c *compiler) scanned(o *object, key, what string) scan.Outcome {
 	if !given {
 		return scan.Off
 	}
-	word, ok := c.word(f, scan.Words()...)
+	word, ok := c.readWord(f, scan.Words()...)
 	if !ok {
 		return scan.Off
 	}
@@ -98,13 +98,13 @@ func (c *compiler) scanned(o *object, key, what string) scan.Outcome {
 		}
 		switch o := scan.Outcome(outcome); o {
 		case scan.Off:
-			c.says(f, "nothing is looked for %s", what)
+			c.explainEnforced(f, "nothing is looked for %s", what)
 		case scan.Report:
-			c.says(f, "what is found %s goes out, and is on record", what)
+			c.explainEnforced(f, "what is found %s goes out, and is on record", what)
 		case scan.Redact:
-			c.says(f, "what is found %s is replaced by asterisks, and is on record", what)
+			c.explainEnforced(f, "what is found %s is replaced by asterisks, and is on record", what)
 		case scan.Block:
-			c.says(f, "what is found %s does not go out, nor does what comes after it, and is on record", what)
+			c.explainEnforced(f, "what is found %s does not go out, nor does what comes after it, and is on record", what)
 		}
 		return scan.Outcome(outcome)
 	}
@@ -117,15 +117,15 @@ const maxUnseen = 5
 // unseen says which hosts' requests are not scanned although a document asks for that.
 type unseen struct{ *compiler }
 
-// finish looks, now that it is known which hosts there are, and whose TLS is ended.
-func (c unseen) finish() {
+// reportUnseen looks, now that it is known which hosts there are, and whose TLS is ended.
+func (c unseen) reportUnseen() {
 	if c.scansRequests == nil {
 		return
 	}
 	var names []string
 	for _, entry := range c.policy.network {
 		if name := entry.String(); c.passes(entry) && !slices.Contains(names, name) {
-			names = append(names, plain(name, 60))
+			names = append(names, plainASCII(name, 60))
 		}
 	}
 	if c.policy.unlisted == Hold {
@@ -137,12 +137,12 @@ func (c unseen) finish() {
 	if more := len(names) - maxUnseen; more > 0 {
 		names = append(names[:maxUnseen], counted(more, "more host"))
 	}
-	c.open(*c.scansRequests, "what is sent by TLS to %s is not seen, so it passes and is not scanned; with methods, paths or a credential for a host its TLS is ended", strings.Join(names, ", "))
+	c.explainOpen(*c.scansRequests, "what is sent by TLS to %s is not seen, so it passes and is not scanned; with methods, paths or a credential for a host its TLS is ended", strings.Join(names, ", "))
 }
 
 // passes tells whether a connection by an entry is not read: all but plain HTTP.
 func (c unseen) passes(entry hostEntry) bool {
-	return slices.ContainsFunc(entry.ports(), func(port int) bool {
+	return slices.ContainsFunc(entry.portsOf(), func(port int) bool {
 		if port == 80 || entry.judged() {
 			return false
 		}

@@ -12,7 +12,7 @@ import (
 // document that Parse reads. Parse refuses more: what hangs on two keys, versions, names
 // of packages, expressions.
 func Schema() ([]byte, error) {
-	m := schemaMaker{plain: plainForms(), words: words(), short: shorthands()}
+	m := schemaMaker{plain: plainForms(), words: wordsOfKinds(), short: shorthands()}
 	root := node{
 		{"$schema", "http://json-schema.org/draft-07/schema#"},
 		{"title", "Cofferdam policy"},
@@ -22,7 +22,7 @@ func Schema() ([]byte, error) {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(append(root, m.form(reflect.TypeFor[document]())...)); err != nil {
+	if err := e.Encode(append(root, m.formOf(reflect.TypeFor[document]())...)); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
@@ -65,10 +65,10 @@ type schemaMaker struct {
 	short map[reflect.Type]reflect.Type
 }
 
-// form is how a value of a type is written.
-func (m schemaMaker) form(of reflect.Type) node {
+// formOf is how a value of a type is written.
+func (m schemaMaker) formOf(of reflect.Type) node {
 	if of.Kind() == reflect.Pointer { // null is "not set"
-		return either(append([]node{{{"type", "null"}}}, m.form(of.Elem()))...)
+		return either(append([]node{{{"type", "null"}}}, m.formOf(of.Elem()))...)
 	}
 	if form, ok := m.plain[of]; ok {
 		return form
@@ -78,12 +78,12 @@ func (m schemaMaker) form(of reflect.Type) node {
 	}
 	switch of.Kind() {
 	case reflect.Slice:
-		return node{{"type", "array"}, {"items", m.form(of.Elem())}}
+		return node{{"type", "array"}, {"items", m.formOf(of.Elem())}}
 	case reflect.Map:
 		return m.ecosystems(of.Elem())
 	case reflect.Struct:
 		if short, ok := m.short[of]; ok {
-			return either(m.form(short), m.object(of))
+			return either(m.formOf(short), m.object(of))
 		}
 		return m.object(of)
 	default:
@@ -95,7 +95,7 @@ func (m schemaMaker) form(of reflect.Type) node {
 func (m schemaMaker) ecosystems(of reflect.Type) node {
 	members := node{}
 	for _, e := range pkgref.Ecosystems() {
-		members = append(members, member{string(e), m.form(of)})
+		members = append(members, member{string(e), m.formOf(of)})
 	}
 	return node{{"type", "object"}, {"properties", members}, {"additionalProperties", false}}
 }
@@ -104,7 +104,7 @@ func (m schemaMaker) object(of reflect.Type) node {
 	members, needed := node{}, []string{}
 	for f := range of.Fields() {
 		key := f.Tag.Get("key")
-		members = append(members, member{key, append(node{{"description", f.Tag.Get("means")}}, m.form(f.Type)...)})
+		members = append(members, member{key, append(node{{"description", f.Tag.Get("means")}}, m.formOf(f.Type)...)})
 		if f.Tag.Get("needed") != "" {
 			needed = append(needed, key)
 		}

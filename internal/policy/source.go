@@ -19,10 +19,10 @@ const (
 	maxNodes    = 200_000
 )
 
-// load turns text into the root node of its one YAML document, or says what
+// loadDocument turns text into the root node of its one YAML document, or says what
 // keeps it from being one. What YAML offers beyond plain lists, mappings and
 // scalars is refused: it makes a document mean what it does not show.
-func load(source string, data []byte) (*yaml.Node, Problems) {
+func loadDocument(source string, data []byte) (*yaml.Node, Problems) {
 	refuse := func(line int, format string, args ...any) (*yaml.Node, Problems) {
 		return nil, Problems{{source, line, 1, fmt.Sprintf(format, args...)}}
 	}
@@ -77,7 +77,7 @@ func syntaxProblem(source string, err error) Problem {
 	return p
 }
 
-func oneLine(s string) string { return plain(strings.Join(strings.Fields(s), " "), 200) }
+func oneLine(s string) string { return plainASCII(strings.Join(strings.Fields(s), " "), 200) }
 
 // checkText refuses characters that an editor hides or shows otherwise than
 // a parser reads them.
@@ -124,13 +124,13 @@ func checkNodes(source string, n *yaml.Node, depth int, count *int, problems *Pr
 	case *count > maxNodes:
 		sentence = fmt.Sprintf("more than %d values", maxNodes)
 	case n.Kind == yaml.AliasNode:
-		sentence = "an alias (*" + plain(n.Value, 40) + "); write the value out"
+		sentence = "an alias (*" + plainASCII(n.Value, 40) + "); write the value out"
 	case n.Anchor != "":
-		sentence = "an anchor (&" + plain(n.Anchor, 40) + "); write values out where they are used"
+		sentence = "an anchor (&" + plainASCII(n.Anchor, 40) + "); write values out where they are used"
 	case n.ShortTag() == "!!merge":
 		sentence = "a merge key (<<); write the keys out"
 	case n.Style&yaml.TaggedStyle != 0:
-		sentence = "a tag (" + plain(n.Tag, 40) + "); quote text instead"
+		sentence = "a tag (" + plainASCII(n.Tag, 40) + "); quote text instead"
 	}
 	if sentence != "" {
 		if *count <= maxNodes+1 && len(*problems) <= maxProblems {
@@ -143,8 +143,8 @@ func checkNodes(source string, n *yaml.Node, depth int, count *int, problems *Pr
 	}
 }
 
-// plain keeps a document's text short in messages, and ASCII.
-func plain(s string, most int) string {
+// plainASCII keeps a document's text short in messages, and ASCII.
+func plainASCII(s string, most int) string {
 	return excerpt.Of(strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'

@@ -58,7 +58,7 @@ func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff s
 	slices.SortStableFunc(wanted, rootsFirst)
 	g := growth{text: document, policy: p, roots: map[packageKey]bool{}}
 	for _, w := range wanted {
-		if err := g.take(w); err != nil {
+		if err := g.takeWanted(w); err != nil {
 			return nil, "", err
 		}
 	}
@@ -131,7 +131,7 @@ func (p *Policy) suggestionFor(w Wanted) (suggestion, standing) {
 // what it requires, the one that it comes by gets that key.
 func (p *Policy) withDependencies(ref pkgref.Ref) (suggestion, standing) {
 	r, _ := pkgref.ParseVersion(ref.Ecosystem, ref.Version)
-	var by *entry
+	var by *listEntry
 	for _, e := range p.packages.allowed[packageKey{ref.Ecosystem, ref.Name}] {
 		switch admits := ref.Version == "" || e.admits(r); {
 		case admits && e.withDependencies:
@@ -179,7 +179,7 @@ func (p *Policy) entryFor(ref pkgref.Ref) (suggestion, standing) {
 // addEntry tries the places where the entry could go, and takes the first
 // after which the document means what it meant, and the entry.
 func addEntry(document []byte, p *Policy, s suggestion) ([]byte, *Policy, error) {
-	root, problems := load("policy", document)
+	root, problems := loadDocument("policy", document)
 	if problems != nil {
 		return nil, nil, problems
 	}
@@ -188,7 +188,7 @@ func addEntry(document []byte, p *Policy, s suggestion) ([]byte, *Policy, error)
 		tries = widenings(document, root, s)
 	}
 	for _, e := range tries {
-		edited := e.apply(document)
+		edited := e.applyTo(document)
 		if next, err := Parse("policy", edited); err == nil && next.isWith(p, s) {
 			return edited, next, nil
 		}
@@ -237,7 +237,7 @@ type insertion struct {
 
 const endOfDocument = 1 << 30
 
-func (in insertion) apply(document []byte) []byte {
+func (in insertion) applyTo(document []byte) []byte {
 	feed := "\n"
 	if bytes.Contains(document, []byte("\r\n")) {
 		feed = "\r\n"
@@ -265,32 +265,32 @@ func (in insertion) apply(document []byte) []byte {
 
 // places are the insertions that may add the entry, the nicest first.
 func places(root *yaml.Node, s suggestion) []insertion {
-	lists := child(root, "allowed_packages")
+	lists := childOf(root, "allowed_packages")
 	if lists == nil {
 		if isFlow(root) {
-			return []insertion{within(root, "allowed_packages: { "+string(s.ecosystem)+": [ "+s.flow()+" ] }")}
+			return []insertion{insertFirst(root, "allowed_packages: { "+string(s.ecosystem)+": [ "+s.flowText()+" ] }")}
 		}
 		return []insertion{{line: endOfDocument, text: s.document()}, {line: root.Line, text: s.document()}}
 	}
-	list := child(lists, string(s.ecosystem))
+	list := childOf(lists, string(s.ecosystem))
 	if list == nil {
 		if isFlow(lists) {
-			return []insertion{within(lists, string(s.ecosystem)+": [ "+s.flow()+" ]")}
+			return []insertion{insertFirst(lists, string(s.ecosystem)+": [ "+s.flowText()+" ]")}
 		}
 		indent := lists.Column - 1
-		text := strings.Repeat(" ", indent) + string(s.ecosystem) + ":\n" + s.block(indent+2)
+		text := strings.Repeat(" ", indent) + string(s.ecosystem) + ":\n" + s.blockText(indent+2)
 		return []insertion{{line: lastLine(lists) + 1, text: text}, {line: lists.Line, text: text}}
 	}
 	if isFlow(list) {
-		return []insertion{within(list, s.flow())}
+		return []insertion{insertFirst(list, s.flowText())}
 	}
-	text := s.block(list.Column - 1)
+	text := s.blockText(list.Column - 1)
 	return []insertion{{line: lastLine(list) + 1, text: text}, {line: list.Line, text: text}}
 }
 
-// within puts an element first in a flow collection, whose bracket is where
+// insertFirst puts an element first in a flow collection, whose bracket is where
 // the node begins; its end has no position.
-func within(collection *yaml.Node, element string) insertion {
+func insertFirst(collection *yaml.Node, element string) insertion {
 	text := " " + element
 	if len(collection.Content) > 0 {
 		text += ","
@@ -300,7 +300,7 @@ func within(collection *yaml.Node, element string) insertion {
 
 func isFlow(n *yaml.Node) bool { return n.Style&yaml.FlowStyle != 0 }
 
-func child(mapping *yaml.Node, key string) *yaml.Node {
+func childOf(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
 			return mapping.Content[i+1]

@@ -88,19 +88,19 @@ func (s suggestion) fields() []string {
 	return fields
 }
 
-// block is the entry as an element of a block list whose dashes stand after
+// blockText is the entry as an element of a block list whose dashes stand after
 // indent spaces, a line feed at its end.
-func (s suggestion) block(indent int) string {
+func (s suggestion) blockText(indent int) string {
 	space := strings.Repeat(" ", indent)
 	return space + "- " + strings.Join(s.fields(), "\n"+space+"  ") + "\n"
 }
 
-// flow is the entry as "{ ... }".
-func (s suggestion) flow() string { return "{ " + strings.Join(s.fields(), ", ") + " }" }
+// flowText is the entry as "{ ... }".
+func (s suggestion) flowText() string { return "{ " + strings.Join(s.fields(), ", ") + " }" }
 
 // document is the entry with the keys above it.
 func (s suggestion) document() string {
-	return "allowed_packages:\n  " + string(s.ecosystem) + ":\n" + s.block(4)
+	return "allowed_packages:\n  " + string(s.ecosystem) + ":\n" + s.blockText(4)
 }
 
 // quoteName needs no escapes: canonical names are printable ASCII without

@@ -13,7 +13,7 @@ const throwaway = "throwaway" // of no type: no effect is this
 
 // untrusted reads allow, deny, hold or throwaway.
 func untrusted(c *compiler, v value) (Effect, bool) {
-	word, ok := c.word(v, string(Deny), string(Hold), string(Allow), throwaway)
+	word, ok := c.readWord(v, string(Deny), string(Hold), string(Allow), throwaway)
 	return Effect(word), ok
 }
 
@@ -25,7 +25,7 @@ func compileSdist(c *compiler, v value) {
 	}
 	c.policy.packages.sdist = sdist
 	if sdist == throwaway {
-		c.says(v, "source distributions are built in a sandbox of their own, without mounts, secrets, tools or network but for packages; "+
+		c.explainEnforced(v, "source distributions are built in a sandbox of their own, without mounts, secrets, tools or network but for packages; "+
 			"only the wheel that comes of it is served")
 		return
 	}
@@ -43,7 +43,7 @@ func compileScripts(c *compiler, v value) {
 	}
 	c.policy.packages.scripts = scripts
 	if scripts == throwaway {
-		c.says(v, "install scripts run in a sandbox of their own, without mounts, secrets, tools or network but for packages; "+
+		c.explainEnforced(v, "install scripts run in a sandbox of their own, without mounts, secrets, tools or network but for packages; "+
 			"only the files of their package that come of it are served, but for entries with install_scripts: true")
 		return
 	}
@@ -56,7 +56,7 @@ func compileScripts(c *compiler, v value) {
 // compileInstallIn reads packages.install_in after both of the keys that it stands for. What
 // one of these denies stays denied; what one has run in the sandbox contradicts it.
 func compileInstallIn(c *compiler, v value) {
-	if _, ok := c.word(v, throwaway); !ok {
+	if _, ok := c.readWord(v, throwaway); !ok {
 		return
 	}
 	p := &c.policy.packages
@@ -68,12 +68,12 @@ func compileInstallIn(c *compiler, v value) {
 		case "":
 			*of.word = throwaway
 		case Allow, Hold:
-			c.fail(v.node, "packages.install_in is throwaway, and %s is %s, which is to run in the sandbox itself: remove one of them", of.key, *of.word)
+			c.failAt(v.node, "packages.install_in is throwaway, and %s is %s, which is to run in the sandbox itself: remove one of them", of.key, *of.word)
 			return
 		case Deny, throwaway:
 		}
 	}
-	c.says(v, "source distributions are built, and install scripts run, in sandboxes of their own, unless packages.sdist or packages.install_scripts denies them")
+	c.explainEnforced(v, "source distributions are built, and install scripts run, in sandboxes of their own, unless packages.sdist or packages.install_scripts denies them")
 }
 
 // judgeMade judges what is made of a published file apart from the run. That the policy does
@@ -97,7 +97,7 @@ func (r *packageRules) madeApart(kind ArtifactKind, key packageKey) Effect {
 		return r.sdist
 	case kind != KindRan:
 		return Deny
-	case slices.ContainsFunc(r.allowed[key], func(e entry) bool { return e.installScripts }):
+	case slices.ContainsFunc(r.allowed[key], func(e listEntry) bool { return e.installScripts }):
 		return Allow
 	}
 	return r.scripts

@@ -51,7 +51,7 @@ func AnswerCall(d Decision, tool string, bound []string, answers []Approval) Dec
 func readMaxToolCalls(c *compiler, v value) {
 	if n, ok := c.integer(v, 0, 1e12); ok {
 		c.policy.toolCalls, c.policy.callsLimited = n, true
-		c.says(v, "a sandbox makes at most %d calls of tools", n)
+		c.explainEnforced(v, "a sandbox makes at most %d calls of tools", n)
 	}
 }
 

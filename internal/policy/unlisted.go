@@ -34,16 +34,16 @@ func mayBeAsked(name string) bool {
 // judges is none: it would be open to all requests.
 func mayOpen(p *Policy, name string, port int) bool {
 	return (p.unlisted == Hold || p.observes) && (port == 0 || slices.Contains(askedPorts(), port)) && mayBeAsked(name) &&
-		!slices.ContainsFunc(p.network.of(name), hostEntry.judged)
+		!slices.ContainsFunc(p.network.entriesFor(name), hostEntry.judged)
 }
 
-// held is d, the refusal of a name that no list has, as one that waits for a person.
-func held(p *Policy, d Decision, name string, port int) Decision {
+// holdDecision is d, the refusal of a name that no list has, as one that waits for a person.
+func holdDecision(p *Policy, d Decision, name string, port int) Decision {
 	if p.unlisted != Hold || !mayOpen(p, name, port) {
 		return d
 	}
 	d.Effect, d.Rule = Hold, ruleNetworkUnlisted
-	d.Reason = reason("%s is not on the policy's network_allowlist and waits for approval; network_unlisted is hold", plain(name, 60))
+	d.Reason = reason("%s is not on the policy's network_allowlist and waits for approval; network_unlisted is hold", plainASCII(name, 60))
 	return d
 }
 
@@ -78,9 +78,9 @@ func answerBy(d Decision, what string, answers []Approval) Decision {
 		switch {
 		case a.Denied:
 			refusal := Decision{Effect: Deny, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: a.ID}
-			refusal.Reason = reason("%s was denied by %s (%s)", plain(what, 60), plain(a.By, 30), plain(a.ID, 30))
+			refusal.Reason = reason("%s was denied by %s (%s)", plainASCII(what, 60), plainASCII(a.By, 30), plainASCII(a.ID, 30))
 			if a.Reason != "" {
-				refusal.Reason = reason("%s: %s", refusal.Reason, plain(a.Reason, maxReason))
+				refusal.Reason = reason("%s: %s", refusal.Reason, plainASCII(a.Reason, maxReason))
 			}
 			return refusal
 		case approved == nil:
@@ -92,21 +92,21 @@ func answerBy(d Decision, what string, answers []Approval) Decision {
 	}
 	return Decision{
 		Effect: Allow, Rule: ruleApproval, ResolvedBy: ByApproval, Approval: approved.ID,
-		Reason: reason("%s was approved by %s (%s)", plain(what, 60), plain(approved.By, 40), plain(approved.ID, 30)),
+		Reason: reason("%s was approved by %s (%s)", plainASCII(what, 60), plainASCII(approved.By, 40), plainASCII(approved.ID, 30)),
 	}
 }
 
 // compileUnlisted reads what becomes of names that no list has.
 func compileUnlisted(c *compiler, v value) {
-	switch s, _ := c.word(v, "deny", "hold"); s {
+	switch s, _ := c.readWord(v, "deny", "hold"); s {
 	case "deny":
-		c.says(v, "a name that the policy does not list is refused")
+		c.explainEnforced(v, "a name that the policy does not list is refused")
 	case "hold":
 		if before, said := c.claims["network_default"]; said {
-			c.fail(v.key, "network_unlisted is hold, and %s on line %d denies the same names; keep one of them", before.path, before.key.Line)
+			c.failAt(v.key, "network_unlisted is hold, and %s on line %d denies the same names; keep one of them", before.path, before.key.Line)
 			return
 		}
 		c.claims["network_default"], c.policy.unlisted = v, Hold
-		c.says(v, "a person is asked about a name that the policy does not list, on ports 80 and 443; what waits does as packages.on_hold says")
+		c.explainEnforced(v, "a person is asked about a name that the policy does not list, on ports 80 and 443; what waits does as packages.on_hold says")
 	}
 }

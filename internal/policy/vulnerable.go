@@ -33,8 +33,8 @@ func (v vulnerabilityRules) effect(s Severity) Effect {
 	return Allow
 }
 
-// holds tells whether a person may be asked by the rule.
-func (v vulnerabilityRules) holds() bool { return v.given && (v.hold != 0 || v.unknown == Hold) }
+// mayHold tells whether a person may be asked by the rule.
+func (v vulnerabilityRules) mayHold() bool { return v.given && (v.hold != 0 || v.unknown == Hold) }
 
 // WeighsVulnerabilities tells whether it matters under a policy, or one that narrows it, which
 // vulnerabilities packages have.
@@ -50,8 +50,8 @@ type weighing struct {
 	decided map[string]Decision // by version
 }
 
-// release is d, or, unless d refuses already, what the vulnerabilities of the version make of it.
-func (w *weighing) release(d Decision, version string) Decision {
+// weighRelease is d, or, unless d refuses already, what the vulnerabilities of the version make of it.
+func (w *weighing) weighRelease(d Decision, version string) Decision {
 	if !w.judge.policy.packages.vulnerabilities.given || d.Effect == Deny {
 		return d
 	}
@@ -93,7 +93,7 @@ func (w *weighing) decide(version string) Decision {
 	r, _ := pkgref.ParseVersion(j.ecosystem, version) // it was judged before
 	refusal, count := Decision{}, 0
 	var worst KnownVulnerability
-	for _, k := range w.known.of(r, w.accepted(r)) {
+	for _, k := range w.known.vulnerabilitiesOf(r, w.accepted(r)) {
 		effect := j.policy.packages.vulnerabilities.effect(k.Severity)
 		if effect == Allow {
 			continue
@@ -107,7 +107,7 @@ func (w *weighing) decide(version string) Decision {
 		return refusal
 	}
 	refusal.Rule, refusal.ResolvedBy = ruleVulnerabilities, ByVulnerability
-	refusal.Reason = reason("this version of %s has %s", short(j.name), worst)
+	refusal.Reason = reason("this version of %s has %s", shortName(j.name), worst)
 	if count > 1 {
 		refusal.Reason = reason("%s, and %d more", refusal.Reason, count-1)
 	}

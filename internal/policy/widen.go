@@ -14,8 +14,8 @@ import (
 func widenings(document []byte, root *yaml.Node, s suggestion) []insertion {
 	key := s.key + ": true"
 	var tries []insertion
-	for _, n := range child(child(root, "allowed_packages"), string(s.ecosystem)).Content {
-		if n.Line != s.within || !names(n, s) {
+	for _, n := range childOf(childOf(root, "allowed_packages"), string(s.ecosystem)).Content {
+		if n.Line != s.within || !namesPackage(n, s) {
 			continue
 		}
 		if !isFlow(n) {
@@ -23,7 +23,7 @@ func widenings(document []byte, root *yaml.Node, s suggestion) []insertion {
 			continue
 		}
 		tries = append(tries, beforeBraces(document, n.Content[len(n.Content)-1], ", "+key)...)
-		tries = append(tries, within(n, key))
+		tries = append(tries, insertFirst(n, key))
 	}
 	return tries
 }
@@ -46,9 +46,9 @@ func beforeBraces(document []byte, last *yaml.Node, text string) []insertion {
 	return tries
 }
 
-// names reports whether an element of a list is about the package of s.
-func names(element *yaml.Node, s suggestion) bool {
-	name := child(element, "name")
+// namesPackage reports whether an element of a list is about the package of s.
+func namesPackage(element *yaml.Node, s suggestion) bool {
+	name := childOf(element, "name")
 	if name == nil {
 		return false
 	}

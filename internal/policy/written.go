@@ -124,8 +124,8 @@ func shorthands() map[reflect.Type]reflect.Type {
 	}
 }
 
-// words are the kinds that are one of a few words.
-func words() map[reflect.Type][]string {
+// wordsOfKinds are the kinds that are one of a few words.
+func wordsOfKinds() map[reflect.Type][]string {
 	ecosystems := []string{}
 	for _, e := range pkgref.Ecosystems() {
 		ecosystems = append(ecosystems, string(e))

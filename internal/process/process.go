@@ -69,10 +69,10 @@ func (id ID) signalByNumber(sig unix.Signal) error {
 	if !Ordinary(id.Pid) || !id.Is() {
 		return ErrOver
 	}
-	return over(unix.Kill(id.Pid, sig))
+	return isOver(unix.Kill(id.Pid, sig))
 }
 
-func over(err error) error {
+func isOver(err error) error {
 	if errors.Is(err, unix.ESRCH) {
 		return ErrOver
 	}

@@ -24,7 +24,7 @@ type Lock struct {
 
 // readLocks reads the lockfiles that the settings and their policy name, each once.
 func (p *Project) readLocks() []Lock {
-	rules, named := p.lockfiles()
+	rules, named := p.lockfilePaths()
 	var all []Lock
 	for _, path := range named {
 		if slices.ContainsFunc(all, func(l Lock) bool { return l.Path == path }) {
@@ -40,9 +40,9 @@ func (p *Project) readLocks() []Lock {
 	return all
 }
 
-// lockfiles are the policy's rules for lockfiles, and where those lie that it and the settings
+// lockfilePaths are the policy's rules for lockfiles, and where those lie that it and the settings
 // name. A policy that can't be read names none: no run is made by it.
-func (p *Project) lockfiles() (rules policy.LockRules, paths []string) {
+func (p *Project) lockfilePaths() (rules policy.LockRules, paths []string) {
 	if p.Policy != nil {
 		document := filepath.Clean(p.Inside(p.Settings.Policy))
 		if parsed, err := policy.Parse(document, p.Policy); err == nil {
@@ -119,6 +119,6 @@ func decidingIn(dir string) []string {
 			p.Policy = document
 		}
 	}
-	_, locks := p.lockfiles()
+	_, locks := p.lockfilePaths()
 	return append(all, locks...)
 }

@@ -89,7 +89,7 @@ func (p Project) Path() string { return filepath.Join(p.Dir, File) }
 // all that is below them: a .git between, which an agent may have made, does not end the search for
 // them, and if they are gone it is fault.ErrConflict, since the next run would be made without them.
 func Find(dir, kept string) (*Project, error) {
-	known, err := read(kept)
+	known, err := readAllowed(kept)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func Find(dir, kept string) (*Project, error) {
 				return nil, err
 			}
 			if expected {
-				return nil, gone(dir)
+				return nil, goneError(dir)
 			}
 		}
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -119,15 +119,15 @@ func Find(dir, kept string) (*Project, error) {
 	}
 }
 
-// gone says that allowed settings are not there any more.
-func gone(dir string) error {
+// goneError says that allowed settings are not there any more.
+func goneError(dir string) error {
 	return fault.New(fault.ErrConflict, "%s, by which you have allowed runs to be made, is not there any more, and a run may have removed it: put it back, or say that runs need none: cofferdam project forbid %s; or run with --no-project", filepath.Join(dir, File), dir)
 }
 
 // CheckPlace is fault.ErrConflict if a directory on the way of a path, as somebody goes it, has allowed
 // settings and is a link by now: who follows it comes to where others hold, or none.
 func CheckPlace(way, kept string) error {
-	known, err := read(kept)
+	known, err := readAllowed(kept)
 	if err != nil || len(known) == 0 {
 		return err
 	}
@@ -162,7 +162,7 @@ func Read(dir string) (*Project, error) {
 			return nil, fault.Invalid("%s names the policy %s, which can't be read: %s", path, p.Settings.Policy, err)
 		}
 	}
-	if p.Leads, err = p.leads(); err != nil {
+	if p.Leads, err = p.listLeads(); err != nil {
 		return nil, err
 	}
 	parts := [][]byte{text, p.Policy}

@@ -39,14 +39,14 @@ func (a *agreed) UnmarshalJSON(text []byte) error {
 
 // Allowed tells whether a project is as somebody has allowed it. file is where that is kept.
 func Allowed(file string, p *Project) (bool, error) {
-	all, err := read(file)
+	all, err := readAllowed(file)
 	return err == nil && all[p.Dir].Digest == p.Digest, err
 }
 
 // Changed names what of a project is not as somebody has allowed it: "cofferdam.yaml", "the policy".
 // known is false if nobody has allowed one in its directory.
 func Changed(file string, p *Project) (parts []string, known bool, err error) {
-	all, err := read(file)
+	all, err := readAllowed(file)
 	if err != nil {
 		return nil, false, err
 	}
@@ -62,21 +62,21 @@ func Changed(file string, p *Project) (parts []string, known bool, err error) {
 
 // Known tells whether somebody has allowed settings in a directory.
 func Known(file, dir string) (bool, error) {
-	all, err := read(file)
+	all, err := readAllowed(file)
 	_, known := all[dir]
 	return known, err
 }
 
 // Dirs are the directories whose settings somebody has allowed, sorted.
 func Dirs(file string) ([]string, error) {
-	all, err := read(file)
+	all, err := readAllowed(file)
 	return slices.Sorted(maps.Keys(all)), err
 }
 
 // Above is the directory above one whose settings somebody has allowed, and which those of the one
 // hide; "": there is none.
 func Above(file, dir string) (string, error) {
-	all, err := read(file)
+	all, err := readAllowed(file)
 	for err == nil && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 		if _, is := all[dir]; is {
@@ -96,7 +96,7 @@ func Forbid(ctx context.Context, file, dir string) error {
 	return change(ctx, file, func(all allowed) { delete(all, dir) })
 }
 
-func read(file string) (allowed, error) {
+func readAllowed(file string) (allowed, error) {
 	if file == "" {
 		return allowed{}, nil
 	}
@@ -124,7 +124,7 @@ func change(ctx context.Context, file string, do func(allowed)) error {
 		return err
 	}
 	defer func() { _ = lock.Release() }() // it goes with this process
-	all, err := read(file)
+	all, err := readAllowed(file)
 	if err != nil {
 		return err
 	}

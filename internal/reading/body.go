@@ -105,7 +105,7 @@ func (b Body) Each(body []byte, visit func(reading []byte) (more bool)) (unread 
 		return unread
 	}
 	e := &each{visit: visit}
-	e.allow(body)
+	e.allowMore(body)
 	e.encoded(b, body)
 	return e.unread
 }
@@ -125,58 +125,58 @@ const (
 	leastReading = 1 << 20
 )
 
-// allow has so much more be visited as the readings of a body are.
-func (e *each) allow(body []byte) { e.left += maxReadings*len(body) + leastReading }
+// allowMore has so much more be visited as the readings of a body are.
+func (e *each) allowMore(body []byte) { e.left += maxReadings*len(body) + leastReading }
 
 // charge counts what is looked through for another reading.
 func (e *each) charge(part []byte) {
 	if e.left -= len(part); e.left < 0 {
-		e.fail("it can be read in too many ways")
+		e.leaveUnread("it can be read in too many ways")
 	}
 }
 
-// tell visits a reading.
-func (e *each) tell(reading []byte) {
+// tellReading visits a reading.
+func (e *each) tellReading(reading []byte) {
 	if e.charge(reading); e.over {
 		return
 	}
 	e.over = e.over || !e.visit(reading)
 }
 
-// fail has something stay unread.
-func (e *each) fail(why string) { e.over, e.unread = true, why }
+// leaveUnread has something stay unread.
+func (e *each) leaveUnread(why string) { e.over, e.unread = true, why }
 
 // encoded reads a body with its codings, and without them.
 func (e *each) encoded(b Body, body []byte) {
 	if len(b.codings) == 0 {
-		e.plain(b, body, 0)
+		e.readPlain(b, body, 0)
 		return
 	}
-	if e.tell(body); e.over {
+	if e.tellReading(body); e.over {
 		return
 	}
-	if pieces, ok := join(body); ok { // around what is encoded
+	if pieces, ok := joinPieces(body); ok { // around what is encoded
 		body = pieces
 	}
-	out, err := decode(b.codings, body)
+	out, err := decodeBody(b.codings, body)
 	switch {
 	case errors.Is(err, errLong), errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
-		e.fail(errLong.Error())
+		e.leaveUnread(errLong.Error())
 		return
 	case err != nil:
-		e.fail("it is not the " + strings.Join(b.codings, ", ") + " that it says")
+		e.leaveUnread("it is not the " + strings.Join(b.codings, ", ") + " that it says")
 		return
 	}
-	e.allow(out)
-	e.plain(b, out, 1)
+	e.allowMore(out)
+	e.readPlain(b, out, 1)
 }
 
-// plain reads a body that has no coding any more.
-func (e *each) plain(b Body, body []byte, depth int) {
-	if e.tell(body); e.over || depth == maxDepth {
+// readPlain reads a body that has no coding any more.
+func (e *each) readPlain(b Body, body []byte, depth int) {
+	if e.tellReading(body); e.over || depth == maxDepth {
 		return
 	}
-	for _, read := range []func(Body, []byte, int){e.pieces, e.text, e.frames, e.transferred, e.partsOf, e.otherLetters} {
+	for _, read := range []func(Body, []byte, int){e.pieces, e.readText, e.frames, e.transferred, e.partsOf, e.otherLetters} {
 		if read(b, body, depth+1); e.over {
 			return
 		}
@@ -186,24 +186,24 @@ func (e *each) plain(b Body, body []byte, depth int) {
 // pieces reads what has the form of pieces with their lengths before them, whatever the header
 // says of it.
 func (e *each) pieces(b Body, body []byte, depth int) {
-	if whole, ok := join(body); ok {
+	if whole, ok := joinPieces(body); ok {
 		b.chunked = false
-		e.plain(b, whole, depth)
+		e.readPlain(b, whole, depth)
 	}
 }
 
-// text reads base64 that is messages, in which each piece may have an end of its own.
-func (e *each) text(b Body, body []byte, depth int) {
+// readText reads base64 that is messages, in which each piece may have an end of its own.
+func (e *each) readText(b Body, body []byte, depth int) {
 	if !b.inText() {
 		return
 	}
 	out, ok := unpieced(body)
 	if !ok {
-		e.fail("it is not the base64 that it says")
+		e.leaveUnread("it is not the base64 that it says")
 		return
 	}
 	b.kind = strings.ReplaceAll(b.kind, "grpc-web-text", "grpc-web")
-	e.plain(b, out, depth)
+	e.readPlain(b, out, depth)
 }
 
 // The beginning of a message of gRPC and Connect: flags and a length.
@@ -221,7 +221,7 @@ func (e *each) frames(b Body, body []byte, depth int) {
 	for rest := body; len(rest) >= frameHead; {
 		length := int(binary.BigEndian.Uint32(rest[1:frameHead]))
 		if rest[0]&compressed != 0 {
-			e.fail("a message of it is compressed")
+			e.leaveUnread("a message of it is compressed")
 			return
 		}
 		end := min(frameHead+length, len(rest))
@@ -231,14 +231,14 @@ func (e *each) frames(b Body, body []byte, depth int) {
 		return
 	}
 	b.kind = strings.NewReplacer("grpc", "", "connect", "").Replace(b.kind)
-	e.plain(b, out, depth)
+	e.readPlain(b, out, depth)
 }
 
 // transferred reads a body that is encoded as parts are.
 func (e *each) transferred(b Body, body []byte, depth int) {
 	if out, changed := untransfer(b.parts, body); changed {
 		b.parts = ""
-		e.plain(b, out, depth)
+		e.readPlain(b, out, depth)
 	}
 }
 
@@ -248,7 +248,7 @@ func (e *each) partsOf(b Body, body []byte, depth int) {
 	for coding, part := range encodedParts(body) {
 		if !readsTransfer(coding) {
 			if b.HasParts() {
-				e.fail("a part of it is encoded (" + coding + ")")
+				e.leaveUnread("a part of it is encoded (" + coding + ")")
 				return
 			}
 			continue
@@ -260,14 +260,14 @@ func (e *each) partsOf(b Body, body []byte, depth int) {
 			return
 		}
 		if out, changed := untransfer(coding, part); changed {
-			if e.plain(Body{kind: "multipart"}, out, depth); e.over {
+			if e.readPlain(Body{kind: "multipart"}, out, depth); e.over {
 				return
 			}
 		}
 	}
 	for _, name := range partCharsets(b, body) {
 		if _, known := lettersOf(name); !known {
-			e.fail("a part of it is written in another charset than UTF-8 (" + name + ")")
+			e.leaveUnread("a part of it is written in another charset than UTF-8 (" + name + ")")
 			return
 		}
 	}
@@ -280,7 +280,7 @@ func (e *each) otherLetters(b Body, body []byte, depth int) {
 	plain.letters = nil
 	for _, read := range lettersIn(b.letters, body) {
 		if out, changed := read(body); changed {
-			if e.tell(out); e.over {
+			if e.tellReading(out); e.over {
 				return
 			}
 			if depth < maxDepth && b.HasParts() {

@@ -46,8 +46,8 @@ func decodes(coding string) bool {
 // errLong is that something is more than may be decoded.
 var errLong = errors.New("it says more than 32 MiB once it is decoded")
 
-// decode takes the codings off, the last one first.
-func decode(codings []string, body []byte) ([]byte, error) {
+// decodeBody takes the codings off, the last one first.
+func decodeBody(codings []string, body []byte) ([]byte, error) {
 	if len(codings) > maxCodings {
 		return nil, errLong
 	}
@@ -73,7 +73,7 @@ func decodeUpTo(coding string, body []byte, most int64) ([]byte, error) {
 	if len(body) == 0 {
 		return body, nil
 	}
-	from, err := open(coding, body)
+	from, err := openCoding(coding, body)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +85,9 @@ func decodeUpTo(coding string, body []byte, most int64) ([]byte, error) {
 	return out, err
 }
 
-// open reads a body without a coding. There are two things that are called deflate, of which a body
+// openCoding reads a body without a coding. There are two things that are called deflate, of which a body
 // is one: what could be both, servers read in two ways.
-func open(coding string, body []byte) (io.ReadCloser, error) {
+func openCoding(coding string, body []byte) (io.ReadCloser, error) {
 	from, err := decoder(coding, bytes.NewReader(body))
 	if coding != "deflate" {
 		return from, err
@@ -108,7 +108,7 @@ func (b Body) Open(body []byte, most int64) (from io.ReadCloser, why string) {
 	if why := b.Unread(); why != "" {
 		return nil, why
 	}
-	if pieces, ok := join(body); ok { // around what is encoded
+	if pieces, ok := joinPieces(body); ok { // around what is encoded
 		body = pieces
 	}
 	if len(body) == 0 || len(b.codings) == 0 {
@@ -122,7 +122,7 @@ func (b Body) Open(body []byte, most int64) (from io.ReadCloser, why string) {
 		body, err = decodeUpTo(b.codings[i], body, most)
 	}
 	if err == nil {
-		from, err = open(b.codings[0], body)
+		from, err = openCoding(b.codings[0], body)
 	}
 	if err != nil {
 		return nil, "it is not the " + strings.Join(b.codings, ", ") + " that it says, or too long"
@@ -156,9 +156,9 @@ func unpieced(body []byte) (out []byte, ok bool) {
 	return out, true
 }
 
-// join takes the lengths out of a body that is made of pieces: a length in hexadecimal, and perhaps
+// joinPieces takes the lengths out of a body that is made of pieces: a length in hexadecimal, and perhaps
 // a signature, before each. ok: all of it has that form; what is cut in the last one does not count.
-func join(body []byte) (whole []byte, ok bool) {
+func joinPieces(body []byte) (whole []byte, ok bool) {
 	var c Chunks
 	whole = c.Take(body, nil)
 	return whole, !c.Broken() && c.pieces > 0
@@ -262,7 +262,7 @@ func untransfer(coding string, part []byte) (out []byte, changed bool) {
 			}
 			return -1
 		}, part)
-		out, err := base64.RawStdEncoding.AppendDecode(nil, letters[:len(letters)-len(letters)%4+trim(len(letters)%4)])
+		out, err := base64.RawStdEncoding.AppendDecode(nil, letters[:len(letters)-len(letters)%4+trimLetters(len(letters)%4)])
 		return out, err == nil && len(out) > 0
 	case "quoted-printable":
 		return unquote(part), true

@@ -105,7 +105,7 @@ func fromUTF7(text []byte) (meant []byte, changed bool) {
 		if len(inside) == 0 {
 			return []byte{'+'}
 		}
-		units, err := base64.RawStdEncoding.AppendDecode(nil, inside[:len(inside)-len(inside)%4+trim(len(inside)%4)])
+		units, err := base64.RawStdEncoding.AppendDecode(nil, inside[:len(inside)-len(inside)%4+trimLetters(len(inside)%4)])
 		if err != nil || len(units) < 2 {
 			return run
 		}
@@ -115,8 +115,8 @@ func fromUTF7(text []byte) (meant []byte, changed bool) {
 	return meant, !bytes.Equal(meant, text)
 }
 
-// trim is how many letters behind whole groups of base64 mean something.
-func trim(rest int) int {
+// trimLetters is how many letters behind whole groups of base64 mean something.
+func trimLetters(rest int) int {
 	if rest == 1 {
 		return 0
 	}

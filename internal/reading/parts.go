@@ -23,13 +23,13 @@ func encodedParts(body []byte) iter.Seq2[string, []byte] {
 			for i := range parts {
 				start, is := found[1], !slices.ContainsFunc(ends, foundPlain) // without an end all is the part
 				if i < len(ends) {
-					start, is = ends[i].from(body, found[1])
+					start, is = ends[i].findFrom(body, found[1])
 				}
 				if !is || slices.Contains(starts, start) {
 					continue
 				}
 				starts = append(starts, start)
-				if parts[i].take(body, start, coding) && !yield(coding, parts[i].part) {
+				if parts[i].takePart(body, start, coding) && !yield(coding, parts[i].part) {
 					return
 				}
 			}
@@ -56,7 +56,7 @@ type headEnd struct {
 // emptyLine is from the line end before it to its own.
 type emptyLine struct{ begin, end int }
 
-func (e *headEnd) from(body []byte, place int) (start int, found bool) {
+func (e *headEnd) findFrom(body []byte, place int) (start int, found bool) {
 	if e.has && e.next.begin >= place || e.gone {
 		return e.next.end, !e.gone
 	}
@@ -118,8 +118,8 @@ type partStarts struct {
 	trimmed  int // the same without the carriage returns before it
 }
 
-// take tells whether the part that begins at a place is a new one in this encoding.
-func (p *partStarts) take(body []byte, at int, coding string) bool {
+// takePart tells whether the part that begins at a place is a new one in this encoding.
+func (p *partStarts) takePart(body []byte, at int, coding string) bool {
 	if at != p.at || p.codings == nil {
 		p.at, p.part, p.codings = at, body[at:], map[string]bool{}
 		p.boundary.of = "\n--"

@@ -67,9 +67,9 @@ func (s *shiftedLetters) Take(more []byte, last bool) (meant []byte) {
 		if !s.inside {
 			at := bytes.IndexByte(more, '+')
 			if at < 0 {
-				return s.plain(meant, more)
+				return s.addPlain(meant, more)
 			}
-			meant, more, s.inside = s.plain(meant, more[:at]), more[at+1:], true
+			meant, more, s.inside = s.addPlain(meant, more[:at]), more[at+1:], true
 			continue
 		}
 		n := 0
@@ -94,8 +94,8 @@ func (s *shiftedLetters) Take(more []byte, last bool) (meant []byte) {
 	return meant
 }
 
-// plain adds what stands for itself.
-func (s *shiftedLetters) plain(meant, text []byte) []byte {
+// addPlain adds what stands for itself.
+func (s *shiftedLetters) addPlain(meant, text []byte) []byte {
 	if s.begun {
 		return append(meant, text...)
 	}
@@ -110,13 +110,13 @@ func (s *shiftedLetters) plain(meant, text []byte) []byte {
 func (s *shiftedLetters) decoded(meant []byte) []byte {
 	run := s.run
 	s.run = s.run[:0]
-	units, err := base64.RawStdEncoding.AppendDecode(nil, run[:len(run)-len(run)%4+trim(len(run)%4)])
+	units, err := base64.RawStdEncoding.AppendDecode(nil, run[:len(run)-len(run)%4+trimLetters(len(run)%4)])
 	ascii := false
 	for i := 0; i+1 < len(units) && !ascii; i += 2 {
 		ascii = units[i] == 0 && units[i+1] < 0x80
 	}
 	if err != nil || !ascii {
-		return s.plain(s.plain(meant, []byte("+")), run)
+		return s.addPlain(s.addPlain(meant, []byte("+")), run)
 	}
 	if !s.begun {
 		s.begun, meant, s.kept = true, append(meant, s.kept...), nil

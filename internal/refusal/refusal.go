@@ -48,7 +48,7 @@ func Text(refusals []Refusal) string {
 	}
 	var b strings.Builder
 	for _, r := range refusals {
-		write(&b, r)
+		writeRefusal(&b, r)
 	}
 	return b.String()
 }
@@ -62,7 +62,7 @@ func JSON(refusals []Refusal) (string, error) {
 	return string(data) + "\n", err
 }
 
-func write(b *strings.Builder, r Refusal) {
+func writeRefusal(b *strings.Builder, r Refusal) {
 	if r.Alarm {
 		b.WriteString("ALARM  ")
 	}

@@ -74,9 +74,9 @@ func List(before *Release, after Release, known Known) (Listing, error) {
 		}
 	}
 	var l Listing
-	named := known.named()
+	named := known.namedFiles()
 	add := func(name string, wasSize, isSize int64, native bool) {
-		l.Changes = append(l.Changes, Change{Path: name, Was: wasSize, Is: isSize, Runs: known.runs(name, named), Native: native})
+		l.Changes = append(l.Changes, Change{Path: name, Was: wasSize, Is: isSize, Runs: known.whenRun(name, named), Native: native})
 	}
 	for name, m := range now {
 		old, there := was[name]
@@ -94,13 +94,13 @@ func List(before *Release, after Release, known Known) (Listing, error) {
 			add(name, m.size, -1, m.native)
 		}
 	}
-	slices.SortFunc(l.Changes, func(a, b Change) int { return cmp.Or(a.rank()-b.rank(), cmp.Compare(a.Path, b.Path)) })
+	slices.SortFunc(l.Changes, func(a, b Change) int { return cmp.Or(a.rankOf()-b.rankOf(), cmp.Compare(a.Path, b.Path)) })
 	l.Total = len(l.Changes)
 	l.Changes = l.Changes[:min(l.Total, MaxChanges)]
 	return l, nil
 }
 
-func (c Change) rank() int {
+func (c Change) rankOf() int {
 	switch {
 	case c.Runs != "":
 		return 0
@@ -116,9 +116,9 @@ type Known struct {
 	Scripts []string          // the commands that run when it is installed
 }
 
-// named are the words of the scripts that may be a file's path, as the shell and node find it: looked through
+// namedFiles are the words of the scripts that may be a file's path, as the shell and node find it: looked through
 // once, since a publisher may have many scripts, and many files.
-func (k Known) named() map[string]bool {
+func (k Known) namedFiles() map[string]bool {
 	words := map[string]bool{}
 	for _, script := range k.Scripts {
 		for word := range strings.FieldsFuncSeq(script, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;&|()<>=,", r) }) {
@@ -129,8 +129,8 @@ func (k Known) named() map[string]bool {
 	return words
 }
 
-// runs says when a file runs by itself, as far as its name tells.
-func (k Known) runs(name string, named map[string]bool) string {
+// whenRun says when a file runs by itself, as far as its name tells.
+func (k Known) whenRun(name string, named map[string]bool) string {
 	if k.Starter != nil {
 		if when := k.Starter.Starts(name); when != "" {
 			return when
@@ -146,7 +146,7 @@ func (k Known) runs(name string, named map[string]bool) string {
 // members are a release's files by path.
 func members(r Release) (map[string]member, error) {
 	found := map[string]member{}
-	err := visit(r, func(name string, m archive.Member, content io.Reader) error {
+	err := visitRelease(r, func(name string, m archive.Member, content io.Reader) error {
 		if len(name) > maxPath || len(found) == maxFiles {
 			return fault.Invalid("%s has more or longer names than can be compared", ecosystem.Line(r.Name))
 		}
@@ -168,9 +168,9 @@ func members(r Release) (map[string]member, error) {
 	return found, err
 }
 
-// visit visits the files of a release. A link is one with a text of ours: a file that became a link is no file that is
+// visitRelease visits the files of a release. A link is one with a text of ours: a file that became a link is no file that is
 // gone.
-func visit(r Release, visit func(name string, m archive.Member, content io.Reader) error) error {
+func visitRelease(r Release, visit func(name string, m archive.Member, content io.Reader) error) error {
 	each := func(m archive.Member, content io.Reader) error {
 		if m.Mode.IsDir() {
 			return nil
@@ -179,7 +179,7 @@ func visit(r Release, visit func(name string, m archive.Member, content io.Reade
 			text := "This is a link to " + m.Link + "\n"
 			m.Size, content = int64(len(text)), strings.NewReader(text)
 		}
-		return visit(within(r, m.Path), m, content)
+		return visit(pathWithin(r, m.Path), m, content)
 	}
 	name := strings.ToLower(r.Name)
 	switch {
@@ -195,9 +195,9 @@ func visit(r Release, visit func(name string, m archive.Member, content io.Reade
 	return fault.Invalid("%s is no archive that is looked into here", ecosystem.Line(r.Name))
 }
 
-// within is a member's path within its release: a wheel has folders with its version in their names, a Go module
+// pathWithin is a member's path within its release: a wheel has folders with its version in their names, a Go module
 // lies below its path and version, and all else below one folder.
-func within(r Release, name string) string {
+func pathWithin(r Release, name string) string {
 	top, rest, below := strings.Cut(name, "/")
 	switch {
 	case strings.HasSuffix(strings.ToLower(r.Name), ".whl"):
@@ -262,7 +262,7 @@ func File(before *Release, after Release, name string) (Text, error) {
 // textOf reads the beginning of one file; size stays if there is none. One that is there twice
 // is refused unless both are the same, since clients would differ in which they take.
 func textOf(r Release, name string, size *int64) (text []byte, err error) {
-	err = visit(r, func(at string, m archive.Member, content io.Reader) error {
+	err = visitRelease(r, func(at string, m archive.Member, content io.Reader) error {
 		if at != name {
 			return nil
 		}

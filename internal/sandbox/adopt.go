@@ -31,12 +31,12 @@ type adopter struct {
 var _ recovery.Sandboxes = (*adopter)(nil)
 
 // Knows implements recovery.Sandboxes.
-func (a *adopter) Knows(id string) bool { return a.registry.knows(id) }
+func (a *adopter) Knows(id string) bool { return a.registry.knowsID(id) }
 
 // IDs implements recovery.Sandboxes.
 func (a *adopter) IDs() []string {
 	var ids []string
-	for _, s := range a.registry.list() {
+	for _, s := range a.registry.listSandboxes() {
 		ids = append(ids, s.info.ID)
 	}
 	return ids
@@ -44,17 +44,17 @@ func (a *adopter) IDs() []string {
 
 // Lost implements recovery.Sandboxes.
 func (a *adopter) Lost(ctx context.Context, id, reason string) {
-	if s, err := a.registry.get(id); err == nil {
-		a.remover.fail(ctx, s, engine.Exit{Code: lostCode, Reason: reason})
+	if s, err := a.registry.getSandbox(id); err == nil {
+		a.remover.failSandbox(ctx, s, engine.Exit{Code: lostCode, Reason: reason})
 	}
 }
 
 // Tidy implements recovery.Sandboxes.
 func (a *adopter) Tidy(ctx context.Context) {
-	a.assembly.inventory.Sweep(a.registry.knows)
-	a.remover.blueprints.Sweep(a.registry.knows)
+	a.assembly.inventory.Sweep(a.registry.knowsID)
+	a.remover.blueprints.Sweep(a.registry.knowsID)
 	a.remover.sweepLocks(ctx)
-	for _, s := range a.registry.list() {
+	for _, s := range a.registry.listSandboxes() {
 		a.tracker.catchUp(ctx, s)
 	}
 }
@@ -63,8 +63,8 @@ func (a *adopter) Tidy(ctx context.Context) {
 // nobody but that daemon.
 var errUnclaimed = errors.New("it was ready in the pool of the daemon before, and nobody had claimed it")
 
-// adopt takes a living, paused or frozen sandbox back and follows its commands.
-func (a *adopter) adopt(ctx context.Context, f recovery.Found) error {
+// adoptSandbox takes a living, paused or frozen sandbox back and follows its commands.
+func (a *adopter) adoptSandbox(ctx context.Context, f recovery.Found) error {
 	k, e := f.Keeper, f.Entry
 	var known meta
 	if err := json.Unmarshal(k.Meta, &known); err != nil || known.ID != k.ID {
@@ -86,7 +86,7 @@ func (a *adopter) adopt(ctx context.Context, f recovery.Found) error {
 	if f.Journaled() {
 		s.lifetime, left = e.Clock.Lifetime, e.Clock.LeftAt(a.tracker.boot())
 	}
-	a.tracker.ends.Start(info.ID, terms(s.lifetime), left) // the list tells whether it stands still
+	a.tracker.ends.Start(info.ID, termsOf(s.lifetime), left) // the list tells whether it stands still
 	a.tracker.ends.Activate(info.ID, e.Clock.ActiveAt(a.tracker.boot()))
 	s.commands.Inherit(e.Guards) // before the journal is written anew
 	if err := a.takeOver(ctx, s, k, known.Waiting); err != nil {
@@ -114,7 +114,7 @@ func (a *adopter) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 	if info.Workshop {
 		p = p.Apart()
 	}
-	lock, err := a.documents.lock(info.LockDigest)
+	lock, err := a.documents.readLocks(info.LockDigest)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (a *adopter) adopted(ctx context.Context, s *Sandbox) {
 // freeze or thaw that it has begun it ends, whatever becomes of the daemon.
 func (a *adopter) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, saved *waiting.Saved) error {
 	k, err := a.tidier.AtRest(ctx, k)
-	cfg := a.assembly.waits(s)
+	cfg := a.assembly.waitConfig(s)
 	switch {
 	case err != nil:
 		return err
@@ -203,11 +203,11 @@ func (a *adopter) takeBack(ctx context.Context, s *Sandbox, body waiting.Body, s
 		}
 	}
 	if saved.Files { // it may have been started anew, and not been told who it is
-		if err := a.assembly.guests.anew(ctx, s); err != nil {
+		if err := a.assembly.guests.configureAnew(ctx, s); err != nil {
 			return fmt.Errorf("its start was interrupted: %w", err)
 		}
 	}
-	return errors.Join(a.cfg.Shelf.Drop(s.info.ID), a.assembly.guests.remember(ctx, s.info, nil))
+	return errors.Join(a.cfg.Shelf.Drop(s.info.ID), a.assembly.guests.rememberInfo(ctx, s.info, nil))
 }
 
 // newAdopter makes one with its tidier.

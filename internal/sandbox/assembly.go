@@ -22,7 +22,7 @@ type assembly struct {
 	cfg       *Config
 	tracker   *tracker
 	remover   *remover
-	guests    *guests
+	guests    *guestCaller
 	inventory *inventory.Book
 	commands  *commands.Runner
 }
@@ -30,7 +30,7 @@ type assembly struct {
 // sandbox makes one whose list of holds is still missing.
 func (a *assembly) sandbox(info Info, p *policy.Policy, inst engine.Instance) *Sandbox {
 	s := newSandbox(info, p, inst, a.tracker.ends)
-	s.inventory = a.inventory.Of(info, s.over)
+	s.inventory = a.inventory.Of(info, s.isOver)
 	s.commands = a.commands.In(commands.Place{
 		Info: info, Limit: p.Resources().Timeout, Inventory: s.inventory, Clients: s.clients,
 		Waits:   func() *waiting.List { return s.waits },
@@ -42,7 +42,7 @@ func (a *assembly) sandbox(info Info, p *policy.Policy, inst engine.Instance) *S
 			if err != nil {
 				return nil, err
 			}
-			return a.guests.environment(who), nil
+			return a.guests.commandEnvironment(who), nil
 		},
 		End:     func(why string) { a.remover.endFor(s, why) },
 		Active:  func() time.Duration { return a.tracker.activeFor(info.ID) },
@@ -53,7 +53,7 @@ func (a *assembly) sandbox(info Info, p *policy.Policy, inst engine.Instance) *S
 
 // elevate has the agent's program, as it is on the host, run a command with rights.
 func (a *assembly) elevate(ctx context.Context, inst engine.Instance, e commands.Elevated) (int, error) {
-	elevator, ok := inst.(engine.Elevator)
+	elevator, ok := inst.(engine.PrivilegedRunner)
 	if !ok {
 		return 0, fault.New(fault.ErrUnavailable, "the engine %s can't run a program with rights of its own, which packages of the distribution need", inst.Handle().Engine)
 	}
@@ -78,19 +78,21 @@ func rootsEnvironment() []string {
 // systemPath is where PID 1 and root's programs are looked for.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// waits is how the list of a sandbox's holds reaches it.
-func (a *assembly) waits(s *Sandbox) waiting.Config {
+// waitConfig is how the list of a sandbox's holds reaches it.
+func (a *assembly) waitConfig(s *Sandbox) waiting.Config {
 	id := s.info.ID
 	cfg := waiting.Config{
 		Sandbox: id, Owner: cmp.Or(s.info.Owner.Token, id), Queue: a.cfg.Queue, Shelf: a.cfg.Shelf, After: a.cfg.FreezeAfter, Log: a.cfg.Log,
-		Clocks:   func(ctx context.Context, stopped bool) error { return a.guests.stopClocks(ctx, id, stopped) },
-		Woken:    func(ctx context.Context) error { return a.guests.wake(ctx, id) },
-		Anew:     func(ctx context.Context) error { return a.guests.anew(ctx, s) },
-		Remember: func(ctx context.Context, saved *waiting.Saved) error { return a.guests.remember(ctx, s.info, saved) },
-		Record:   func(ctx context.Context, c waiting.Change) { a.recordFreeze(ctx, id, c) },
-		Lost:     func(reason string) { a.remover.lose(s, reason) },
-		Moved:    func(to waiting.State) { a.tracker.moved(s, to) },
-		Still:    func(still bool) { a.tracker.stoodStill(s, still) },
+		Clocks: func(ctx context.Context, stopped bool) error { return a.guests.stopClocks(ctx, id, stopped) },
+		Woken:  func(ctx context.Context) error { return a.guests.wakeGuest(ctx, id) },
+		Anew:   func(ctx context.Context) error { return a.guests.configureAnew(ctx, s) },
+		Remember: func(ctx context.Context, saved *waiting.Saved) error {
+			return a.guests.rememberInfo(ctx, s.info, saved)
+		},
+		Record: func(ctx context.Context, c waiting.Change) { a.recordFreeze(ctx, id, c) },
+		Lost:   func(reason string) { a.remover.loseSandbox(s, reason) },
+		Moved:  func(to waiting.State) { a.tracker.followMove(s, to) },
+		Still:  func(still bool) { a.tracker.stoodStill(s, still) },
 		Memory: func(ctx context.Context) int64 {
 			stats, err := s.instance.Stats(ctx)
 			if err != nil {
@@ -125,6 +127,6 @@ func (a *assembly) recordFreeze(ctx context.Context, id string, c waiting.Change
 
 // appear makes a sandbox known, and watches its end.
 func (a *assembly) appear(s *Sandbox) {
-	a.remover.registry.add(s)
-	a.remover.background.do(func() { a.remover.watch(s) })
+	a.remover.registry.addSandbox(s)
+	a.remover.background.doInBackground(func() { a.remover.watchInstance(s) })
 }

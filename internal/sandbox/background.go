@@ -22,18 +22,18 @@ func newBackground(atOnce int) *background {
 	return &background{ctx: ctx, cancel: cancel, turns: turns.New(turns.Fair(atOnce, 0))}
 }
 
-// do does a thing in a goroutine of its own. It returns at once.
-func (b *background) do(thing func()) { errand.In(&b.group, thing) }
+// doInBackground does a thing in a goroutine of its own. It returns at once.
+func (b *background) doInBackground(thing func()) { errand.In(&b.group, thing) }
 
-// stay does what goes on until the daemon ends.
-func (b *background) stay(thing func()) {
-	b.do(func() { errand.Stay(b.ctx, thing) })
+// stayInBackground does what goes on until the daemon ends.
+func (b *background) stayInBackground(thing func()) {
+	b.doInBackground(func() { errand.Stay(b.ctx, thing) })
 }
 
 // inTurn does a thing when it is its owner's turn: a few at one time, and no owner's many
 // before another's few. It returns at once.
 func (b *background) inTurn(owner string, thing func()) {
-	b.do(func() {
+	b.doInBackground(func() {
 		_, leave, err := b.turns.Take(turns.For(context.Background(), owner)) // nothing ends a wait
 		if err == nil {
 			defer leave()
@@ -42,5 +42,5 @@ func (b *background) inTurn(owner string, thing func()) {
 	})
 }
 
-// over tells whether the daemon ends.
-func (b *background) over() bool { return b.ctx.Err() != nil }
+// isOver tells whether the daemon ends.
+func (b *background) isOver() bool { return b.ctx.Err() != nil }

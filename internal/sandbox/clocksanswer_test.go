@@ -50,7 +50,7 @@ func TestNonsenseIsNoAnswerToAPause(t *testing.T) {
 					_ = conn.WriteFrame(c.kind, []byte(c.reply))
 				}
 			}()
-			g := &guests{cfg: &Config{Keeper: keeper.Dial(socket)}}
+			g := &guestCaller{cfg: &Config{Keeper: keeper.Dial(socket)}}
 			err = g.stopClocks(t.Context(), "one", true)
 			if !errors.Is(err, c.want) || c.want == nil && err != nil {
 				t.Errorf("it is %v, and not %v", err, c.want)

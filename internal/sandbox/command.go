@@ -14,7 +14,7 @@ import (
 // Start starts a command: judged and recorded first. A refusal is
 // fault.ErrForbidden with the rule's reason.
 func (m *Manager) Start(ctx context.Context, id string, c Command) (started keeper.Command, err error) {
-	ctx, done := m.spans.begin(ctx, VerbExec, id)
+	ctx, done := m.spans.beginSpan(ctx, VerbExec, id)
 	defer func() { done(nil, started.ID, err) }()
 	s, err := m.Get(id)
 	if err != nil {
@@ -27,7 +27,7 @@ func (m *Manager) Start(ctx context.Context, id string, c Command) (started keep
 // give files away, to write those of others, and to become another user. It is judged and
 // recorded as by Start. One that does not end with 0 ends its sandbox.
 func (m *Manager) Elevated(ctx context.Context, id string, e Elevated) (exit channel.Exit, err error) {
-	ctx, done := m.spans.begin(ctx, VerbExec, id)
+	ctx, done := m.spans.beginSpan(ctx, VerbExec, id)
 	defer func() { done(nil, "", err) }()
 	s, err := m.Get(id)
 	if err != nil {

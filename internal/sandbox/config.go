@@ -121,8 +121,8 @@ type templates interface {
 	Generation(ctx context.Context, name, digest string) (template.Template, error)
 }
 
-// complete puts in what is not given.
-func (c *Config) complete() {
+// fillDefaults puts in what is not given.
+func (c *Config) fillDefaults() {
 	if c.Journal == nil {
 		c.Journal = journal.NewMemory()
 	}

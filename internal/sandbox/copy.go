@@ -28,7 +28,7 @@ func (m *Manager) Snapshot(ctx context.Context, id, name string, contents engine
 
 // Keep is Snapshot with several names, or of a template's build.
 func (m *Manager) Keep(ctx context.Context, id string, keep Keep) (_ Snapshot, err error) {
-	ctx, done := m.spans.begin(ctx, VerbSnapshot, id)
+	ctx, done := m.spans.beginSpan(ctx, VerbSnapshot, id)
 	defer func() { done(nil, "", err) }()
 	s, err := m.Get(id)
 	if err != nil {
@@ -90,7 +90,7 @@ type Forked struct {
 // sandbox or the reason why there is none. An error means that there is no copy at
 // all; it is that of Snapshot.
 func (m *Manager) Fork(ctx context.Context, id string, count int, l Lifetime) (_ []Forked, err error) {
-	ctx, done := m.spans.begin(ctx, VerbFork, id)
+	ctx, done := m.spans.beginSpan(ctx, VerbFork, id)
 	defer func() { done(nil, "", err) }()
 	if count < 1 || count > maxForks {
 		return nil, fault.Invalid("a fork makes 1 to %d copies, not %d", maxForks, count)

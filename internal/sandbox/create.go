@@ -29,69 +29,69 @@ type creator struct {
 	tracker      *tracker
 	ready        *ready
 	assembly     *assembly
-	guests       *guests
+	guests       *guestCaller
 	remover      *remover
 	replacements *replacements
 }
 
 // Create is Manager.Create.
 func (c *creator) Create(ctx context.Context, req Request) (s *Sandbox, err error) {
-	ctx, done := c.spans.begin(ctx, VerbCreate, "")
+	ctx, done := c.spans.beginSpan(ctx, VerbCreate, "")
 	defer func() { done(s, "", err) }()
-	return c.keys.once(ctx, req, func(digest string) (*Sandbox, error) {
-		lease, err := c.planner.lease(ctx, req) // before the turn: it may take long
+	return c.keys.createOnce(ctx, req, func(digest string) (*Sandbox, error) {
+		lease, err := c.planner.leaseSnapshot(ctx, req) // before the turn: it may take long
 		if err != nil {
 			return nil, err
 		}
-		leave, err := c.gate.enter(ctx, req.Owner.Token)
+		leave, err := c.gate.enterGate(ctx, req.Owner.Token)
 		if err != nil {
 			lease.Release()
 			return nil, err
 		}
 		defer leave()
-		return c.create(ctx, req, lease, digest)
+		return c.createSandbox(ctx, req, lease, digest)
 	})
 }
 
-// create makes a sandbox of a request, whose digest is there if it has an
+// createSandbox makes a sandbox of a request, whose digest is there if it has an
 // idempotency key. The lease of the snapshot, nil if there is none, is its own now.
 //
 // Its steps: the plan, for which nothing is made; the start, which takes the owner's
 // share and writes the journal; the boot of an instance whose guest knows who it is; and
 // the commit, by which others get to know of it.
-func (c *creator) create(ctx context.Context, req Request, lease *snapshots.Lease, digest string) (*Sandbox, error) {
-	req, err := c.planner.resolve(ctx, req, lease)
+func (c *creator) createSandbox(ctx context.Context, req Request, lease *snapshots.Lease, digest string) (*Sandbox, error) {
+	req, err := c.planner.resolveRequest(ctx, req, lease)
 	if err != nil {
 		return nil, err
 	}
 	defer req.from.Release()
-	p, err := c.planner.plan(ctx, req)
+	p, err := c.planner.makePlan(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := p.engine.(engine.Tender); ok {
+	if t, ok := p.engine.(engine.Maintainer); ok {
 		defer t.Hurry(req.Owner.Token)()
 	}
-	begun, err := c.start(ctx, p, req, digest)
+	begun, err := c.startCreation(ctx, p, req, digest)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.boot(ctx, p, req)
+	s, err := c.bootPlanned(ctx, p, req)
 	if err != nil {
-		begun.abort(ctx, err)
+		begun.abortCreation(ctx, err)
 		return nil, err
 	}
 	begun.commit(ctx, s)
-	if err := c.release(ctx, s, p); err != nil {
+	if err := c.releaseCreated(ctx, s, p); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// release has a sandbox that was made be under the policy of now. Nobody has had its id
+// releaseCreated has a sandbox that was made be under the policy of now. Nobody has had its id
 // yet: it is destroyed if it can't be.
-func (c *creator) release(ctx context.Context, s *Sandbox, p *plan) error {
-	err := c.replacements.apply(ctx, s)
+func (c *creator) releaseCreated(ctx context.Context, s *Sandbox, p *creationPlan) error {
+	err := c.replacements.applyReplaced(ctx, s)
 	if p.follow != nil {
 		p.follow() // also if it is destroyed: the begins of these commands are on record
 	}
@@ -101,15 +101,15 @@ func (c *creator) release(ctx context.Context, s *Sandbox, p *plan) error {
 	return nil
 }
 
-// boot makes what was planned: the door knows of it first.
-func (c *creator) boot(ctx context.Context, p *plan, req Request) (*Sandbox, error) {
+// bootPlanned makes what was planned: the door knows of it first.
+func (c *creator) bootPlanned(ctx context.Context, p *creationPlan, req Request) (*Sandbox, error) {
 	run := admission.Run{
 		Sandbox: p.info.ID, Run: p.info.Run, Task: req.Task, User: req.User, Token: req.Owner.Token,
 		Policy: req.Policy, Lock: p.lock, Template: p.info.Template, Started: p.info.Created, Plan: req.Plan, Rehearsal: req.Rehearsal,
 		Narrowing: req.Narrowing, Kept: c.documents.policy, Placeholders: p.info.Placeholders, Source: req.source, StandsIn: p.info.StandsIn(), TemplateDigest: p.info.Digest,
 		Tools: req.Tools,
 	}
-	if err := c.register(ctx, run, req.from); err != nil {
+	if err := c.registerSandbox(ctx, run, req.from); err != nil {
 		c.ready.unclaim(ctx, p)
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func (c *creator) boot(ctx context.Context, p *plan, req Request) (*Sandbox, err
 	return s, nil
 }
 
-// register makes a new sandbox known to the door.
-func (c *creator) register(ctx context.Context, run admission.Run, from *copies.Origin) error {
+// registerSandbox makes a new sandbox known to the door.
+func (c *creator) registerSandbox(ctx context.Context, run admission.Run, from *copies.Origin) error {
 	if from == nil {
 		return c.cfg.Door.Register(run)
 	}
@@ -131,7 +131,7 @@ func (c *creator) register(ctx context.Context, run admission.Run, from *copies.
 }
 
 // launch starts the instance and gives the guest its identity.
-func (c *creator) launch(ctx context.Context, p *plan, req Request) (*Sandbox, error) {
+func (c *creator) launch(ctx context.Context, p *creationPlan, req Request) (*Sandbox, error) {
 	if err := c.cfg.Door.SandboxStarted(ctx, p.info.ID); err != nil {
 		c.ready.unclaim(ctx, p)
 		return nil, err
@@ -147,7 +147,7 @@ func (c *creator) launch(ctx context.Context, p *plan, req Request) (*Sandbox, e
 	if p.info.IsCopy() {
 		s.inventory.Distrust()
 	}
-	s.waits = waiting.New(c.remover.background.ctx, c.assembly.waits(s))
+	s.waits = waiting.New(c.remover.background.ctx, c.assembly.waitConfig(s))
 	if err := c.introduce(ctx, s, p, req); err != nil {
 		c.tellWhy(context.WithoutCancel(ctx), p.info.ID, inst, err)
 		if derr := inst.Destroy(context.WithoutCancel(ctx)); derr != nil {
@@ -160,7 +160,7 @@ func (c *creator) launch(ctx context.Context, p *plan, req Request) (*Sandbox, e
 }
 
 // instance is the one that was claimed, or a new one: from the template, or as a copy.
-func (c *creator) instance(ctx context.Context, p *plan, from *copies.Origin) (engine.Instance, error) {
+func (c *creator) instance(ctx context.Context, p *creationPlan, from *copies.Origin) (engine.Instance, error) {
 	switch {
 	case p.claimed != nil:
 		return p.claimed, nil
@@ -201,7 +201,7 @@ func (c *creator) tellWhy(ctx context.Context, id string, inst engine.Instance, 
 
 // introduce tells the keeper and the disk what to remember, and the guest who it
 // is, at the same time: neither needs the other, and somebody waits for both.
-func (c *creator) introduce(ctx context.Context, s *Sandbox, p *plan, req Request) error {
+func (c *creator) introduce(ctx context.Context, s *Sandbox, p *creationPlan, req Request) error {
 	// Its mounts are laid, each with all that lay below it: what came since they were checked came before this.
 	if err := c.guests.rules.CheckStill(p.spec.Mounts, p.info.TemplateMounts); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (c *creator) introduce(ctx context.Context, s *Sandbox, p *plan, req Reques
 	var both errgroup.Group
 	both.Go(func() error {
 		return errand.Try(func() error {
-			if err := c.guests.remember(ctx, p.info, nil); err != nil {
+			if err := c.guests.rememberInfo(ctx, p.info, nil); err != nil {
 				return err
 			}
 			faultpoint.Hit(faultpoint.CreateRemembered)
@@ -256,7 +256,7 @@ type creation struct {
 // reserve takes what a sandbox's owner has a share of, and only then keeps what it was sent: what a quota
 // refuses leaves nothing. giveBack is for a sandbox that is not to be; release, of a documents.keep, for
 // one that others know of.
-func (c *creator) reserve(ctx context.Context, p *plan, req Request) (giveBack, release func(), err error) {
+func (c *creator) reserve(ctx context.Context, p *creationPlan, req Request) (giveBack, release func(), err error) {
 	quotas := c.tracker.quotas
 	if err := quotas.Take(p.info.ID, shareOf(p.info), req.Owner.Quota); err != nil {
 		return nil, nil, err
@@ -265,7 +265,7 @@ func (c *creator) reserve(ctx context.Context, p *plan, req Request) (giveBack, 
 		quotas.Drop(p.info.ID)
 		return nil, nil, err
 	}
-	release, err = c.documents.keep(req, p.lock)
+	release, err = c.documents.keepDocuments(req, p.lock)
 	giveBack = func() { // by the id that it has then
 		if release != nil {
 			c.remover.dropLock(ctx, p.info, release)
@@ -280,9 +280,9 @@ func (c *creator) reserve(ctx context.Context, p *plan, req Request) (giveBack, 
 	return giveBack, release, nil
 }
 
-// start takes what a sandbox needs before anything of it is made. Whoever has a
+// startCreation takes what a sandbox needs before anything of it is made. Whoever has a
 // creation ends it with commit or abort.
-func (c *creator) start(ctx context.Context, p *plan, req Request, digest string) (*creation, error) {
+func (c *creator) startCreation(ctx context.Context, p *creationPlan, req Request, digest string) (*creation, error) {
 	if req.Lifetime.Then.Pauses() {
 		if err := c.planner.engines.canPause(ctx, p.info.Engine); err != nil {
 			return nil, err
@@ -294,7 +294,7 @@ func (c *creator) start(ctx context.Context, p *plan, req Request, digest string
 		return nil, err
 	}
 	faultpoint.Hit(faultpoint.CreatePlanned)
-	c.ready.claim(ctx, p) // the plan may have another id now
+	c.ready.claimInstance(ctx, p) // the plan may have another id now
 	c.tracker.quotas.Rename(own, p.info.ID)
 	c.cfg.Homes.Rename(own, p.info.ID)
 	occupied := c.registry.occupy(p.info.ID)
@@ -317,7 +317,7 @@ func (c *creator) start(ctx context.Context, p *plan, req Request, digest string
 func (c *creation) commit(ctx context.Context, s *Sandbox) {
 	defer c.leave()
 	s.key, s.request, s.first = c.entry.Key, c.entry.Request, c.cfg.Door.FirstRecord(s.info.ID)
-	c.tracker.ends.Start(s.info.ID, terms(s.lifetime), s.lifetime.TTL)
+	c.tracker.ends.Start(s.info.ID, termsOf(s.lifetime), s.lifetime.TTL)
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.clients.Touch()    // it may have taken long
@@ -327,9 +327,9 @@ func (c *creation) commit(ctx context.Context, s *Sandbox) {
 	faultpoint.Hit(faultpoint.CreateRunning)
 }
 
-// abort ends a creation that came to nothing. What can't be taken away, or written, is
+// abortCreation ends a creation that came to nothing. What can't be taken away, or written, is
 // tried again by the next reconcile.
-func (c *creation) abort(ctx context.Context, cause error) {
+func (c *creation) abortCreation(ctx context.Context, cause error) {
 	id, log := c.entry.Info.ID, c.cfg.Log.With("sandbox", c.entry.Info.ID, "run", c.entry.Info.Run)
 	ctx = context.WithoutCancel(ctx)
 	defer c.remover.dropLock(ctx, c.entry.Info, c.leave)

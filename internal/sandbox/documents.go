@@ -22,8 +22,8 @@ type documents struct {
 
 func newDocuments(dir string) documents { return documents{newKeptLocks(dir), dir} }
 
-// keep stores what a sandbox is to be made with, for the create of which it is held: see keptLocks.
-func (d documents) keep(req Request, set *lockfile.Set) (release func(), err error) {
+// keepDocuments stores what a sandbox is to be made with, for the create of which it is held: see keptLocks.
+func (d documents) keepDocuments(req Request, set *lockfile.Set) (release func(), err error) {
 	if err := d.keepPolicy(req.Policy.Digest(), req.PolicyText); err != nil {
 		return nil, err
 	}

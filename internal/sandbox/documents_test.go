@@ -65,11 +65,11 @@ func TestLockfilesAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	back, err := d.lock(set.Digest())
+	back, err := d.readLocks(set.Digest())
 	if err != nil || back.Digest() != set.Digest() {
 		t.Fatalf("%v, %v", back, err)
 	}
-	if none, err := d.lock(""); none != nil || err != nil {
+	if none, err := d.readLocks(""); none != nil || err != nil {
 		t.Errorf("a run without lockfiles: %v, %v", none, err)
 	}
 	if _, err := d.keepLock("", nil, nil); err != nil {
@@ -85,14 +85,14 @@ func TestLockfilesAreKept(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if back, err := d.lock(set.Digest()); err == nil {
+		if back, err := d.readLocks(set.Digest()); err == nil {
 			t.Errorf("%s in the kept file's place: %v", name, back)
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.lock(set.Digest()); !errors.Is(err, fault.ErrNotFound) {
+	if _, err := d.readLocks(set.Digest()); !errors.Is(err, fault.ErrNotFound) {
 		t.Errorf("a file that is gone: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestOnlyTokensLockfilesAreSwept(t *testing.T) {
 			if err := d.sweepLocks(func() (map[string]bool, error) { return map[string]bool{set.Digest(): c.named}, c.err }); !errors.Is(err, c.err) {
 				t.Fatal(err)
 			}
-			if _, err := d.lock(set.Digest()); (err == nil) != c.stays {
+			if _, err := d.readLocks(set.Digest()); (err == nil) != c.stays {
 				t.Errorf("it stays: %v (%v)", err == nil, err)
 			}
 		})
@@ -226,7 +226,7 @@ func TestNobodyWaitsForASweepOfLockfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, one := range []string{digest, before} {
-		if _, err := d.lock(one); err != nil {
+		if _, err := d.readLocks(one); err != nil {
 			t.Errorf("what came while the sweep read is gone: %v", err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestNobodyWaitsForASweepOfLockfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, one := range []string{digest, before} {
-		if _, err := d.lock(one); err == nil {
+		if _, err := d.readLocks(one); err == nil {
 			t.Error("INCONCLUSIVE: it stays for ever")
 		}
 	}

@@ -25,7 +25,7 @@ type engines map[string]engine.Engine
 // sandbox needs; limits it can't enforce are told (Info.Missing). calls are the names of
 // engines that make no sandboxes.
 func (all engines) choose(ctx context.Context, req Request, preset string, calls []string) (engine.Engine, engine.Capabilities, error) {
-	name, err := all.asked(ctx, cmp.Or(req.Engine, req.Policy.Isolation(), preset), req.Policy.Isolation(), preset)
+	name, err := all.askedEngine(ctx, cmp.Or(req.Engine, req.Policy.Isolation(), preset), req.Policy.Isolation(), preset)
 	if err != nil {
 		return nil, engine.Capabilities{}, err
 	}
@@ -34,7 +34,7 @@ func (all engines) choose(ctx context.Context, req Request, preset string, calls
 		return nil, engine.Capabilities{}, fault.Invalid("the engine %s runs calls and makes no sandboxes: cofferdam call runs code under it", name)
 	}
 	if !ok {
-		return nil, engine.Capabilities{}, fault.Invalid("there is no engine %q; this version has: %s", name, strings.Join(all.names(), ", "))
+		return nil, engine.Capabilities{}, fault.Invalid("there is no engine %q; this version has: %s", name, strings.Join(all.listNames(), ", "))
 	}
 	caps, err := eng.Capabilities(ctx)
 	if err != nil {
@@ -52,12 +52,12 @@ func (all engines) choose(ctx context.Context, req Request, preset string, calls
 	return eng, caps, nil
 }
 
-func (all engines) names() []string { return slices.Sorted(maps.Keys(all)) }
+func (all engines) listNames() []string { return slices.Sorted(maps.Keys(all)) }
 
-// asked is the engine of a name that a request, its policy or the host's preset says. A
+// askedEngine is the engine of a name that a request, its policy or the host's preset says. A
 // policy's word holds against it: another engine is refused, and so is one whose wall is
 // not of hardware, where the policy wants that.
-func (all engines) asked(ctx context.Context, name, policys, preset string) (string, error) {
+func (all engines) askedEngine(ctx context.Context, name, policys, preset string) (string, error) {
 	switch policys {
 	case "", isolationAuto:
 	case isolationHardware:
@@ -68,7 +68,7 @@ func (all engines) asked(ctx context.Context, name, policys, preset string) (str
 			return "", err
 		}
 	default:
-		if name == isolationAuto || name == isolationHardware && all.wall(ctx, policys) == engine.WallHardware {
+		if name == isolationAuto || name == isolationHardware && all.wallOf(ctx, policys) == engine.WallHardware {
 			name = policys
 		}
 		if name != policys {
@@ -88,7 +88,7 @@ func (all engines) asked(ctx context.Context, name, policys, preset string) (str
 // the one that enforces most. Where none can run it is otherwise, which says why.
 func (all engines) strongest(ctx context.Context, otherwise string) string {
 	best, wall, most := otherwise, engine.WallNone, 0
-	for _, name := range all.names() {
+	for _, name := range all.listNames() {
 		caps, err := all[name].Capabilities(ctx)
 		if err != nil {
 			continue
@@ -101,8 +101,8 @@ func (all engines) strongest(ctx context.Context, otherwise string) string {
 	return best
 }
 
-// wall is an engine's here, WallNone of one that can't run.
-func (all engines) wall(ctx context.Context, name string) engine.Wall {
+// wallOf is an engine's here, WallNone of one that can't run.
+func (all engines) wallOf(ctx context.Context, name string) engine.Wall {
 	eng, ok := all[name]
 	if !ok {
 		return engine.WallNone
@@ -121,18 +121,18 @@ func (all engines) hardware(ctx context.Context, name string) (string, error) {
 	if name == isolationHardware {
 		name = all.strongest(ctx, "")
 	}
-	if all.wall(ctx, name) == engine.WallHardware {
+	if all.wallOf(ctx, name) == engine.WallHardware {
 		return name, nil
 	}
 	var reasons []string
-	for _, name := range all.names() {
-		reasons = append(reasons, name+": "+all.without(ctx, name))
+	for _, name := range all.listNames() {
+		reasons = append(reasons, name+": "+all.describeWithout(ctx, name))
 	}
 	return "", fault.New(fault.ErrUnavailable, "the isolation hardware is asked for, and no engine has it here (%s)", strings.Join(reasons, "; "))
 }
 
-// without says what an engine has instead of a wall of hardware.
-func (all engines) without(ctx context.Context, name string) string {
+// describeWithout says what an engine has instead of a wall of hardware.
+func (all engines) describeWithout(ctx context.Context, name string) string {
 	caps, err := all[name].Capabilities(ctx)
 	switch {
 	case err != nil:

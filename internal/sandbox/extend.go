@@ -67,7 +67,7 @@ func (m *Manager) ReapAbandoned(ctx context.Context) {
 			continue
 		}
 		m.cfg.Log.Info("a sandbox whose client went away is destroyed", "sandbox", s.info.ID)
-		m.background.do(func() {
+		m.background.doInBackground(func() {
 			if err := m.Destroy(m.background.ctx, s.info.ID); err != nil {
 				m.cfg.Log.Error("an abandoned sandbox can't be destroyed", "sandbox", s.info.ID, "err", err)
 			}

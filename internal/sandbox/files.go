@@ -39,7 +39,7 @@ func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.F
 	default:
 		return channel.FileInfo{}, fault.Invalid("there is no file operation %.40q", f.Op)
 	}
-	s, err := n.inUse(id)
+	s, err := n.runningSandbox(id)
 	if err != nil {
 		return channel.FileInfo{}, err
 	}
@@ -56,7 +56,7 @@ func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.F
 	ctx, cancel := s.waits.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	reply, err := n.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallFile, File: &f})
-	err = refused(ctx, reply, err)
+	err = refusedError(ctx, reply, err)
 	t.Answered(err)
 	if err != nil {
 		return channel.FileInfo{}, err
@@ -77,7 +77,7 @@ func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*chan
 	default:
 		return nil, info, fault.Invalid("there is no file operation %.40q", f.Op)
 	}
-	s, err := n.inUse(id)
+	s, err := n.runningSandbox(id)
 	if err != nil {
 		return nil, info, err
 	}
@@ -90,7 +90,7 @@ func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*chan
 	if err != nil {
 		return nil, info, err
 	}
-	conn, info, err := n.open(ctx, s, f)
+	conn, info, err := n.openFileStream(ctx, s, f)
 	if err != nil {
 		t.Answered(err)
 		return nil, info, err
@@ -98,9 +98,9 @@ func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*chan
 	return channel.NewConn(t.Follow(conn, info)), info, nil
 }
 
-// open opens the stream of an operation, with what its first reply tells of the file. What is
+// openFileStream opens the stream of an operation, with what its first reply tells of the file. What is
 // read is scanned.
-func (n *inside) open(ctx context.Context, s *Sandbox, f channel.File) (net.Conn, channel.FileInfo, error) {
+func (n *inside) openFileStream(ctx context.Context, s *Sandbox, f channel.File) (net.Conn, channel.FileInfo, error) {
 	conn, reply, err := n.stream(ctx, s, channel.Call{Kind: channel.CallFile, File: &f})
 	if err != nil {
 		return nil, channel.FileInfo{}, err
@@ -125,15 +125,15 @@ func (n *inside) stream(ctx context.Context, s *Sandbox, call channel.Call) (net
 	ctx, cancel := s.waits.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	conn, reply, err := n.cfg.Keeper.Stream(ctx, s.info.ID, call)
-	if err := refused(ctx, reply, err); err != nil {
+	if err := refusedError(ctx, reply, err); err != nil {
 		over()
 		return nil, reply, err
 	}
 	return commands.Count(conn, over), reply, nil
 }
 
-// refused is why a call came to nothing: the guest's reason, or that it has none.
-func refused(ctx context.Context, reply channel.Reply, err error) error {
+// refusedError is why a call came to nothing: the guest's reason, or that it has none.
+func refusedError(ctx context.Context, reply channel.Reply, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -173,9 +173,9 @@ func CheckFile(f channel.File) error {
 	return nil
 }
 
-// inUse returns a sandbox that runs.
-func (n *inside) inUse(id string) (*Sandbox, error) {
-	s, err := n.registry.get(id)
+// runningSandbox returns a sandbox that runs.
+func (n *inside) runningSandbox(id string) (*Sandbox, error) {
+	s, err := n.registry.getSandbox(id)
 	if err != nil {
 		return nil, err
 	}

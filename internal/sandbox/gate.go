@@ -43,9 +43,9 @@ func reserveOf(configured int64) int64 {
 	return configured
 }
 
-// enter waits for a turn of an owner; leave gives it back. fault.ErrExhausted says
+// enterGate waits for a turn of an owner; leave gives it back. fault.ErrExhausted says
 // what there is too little of.
-func (g *gate) enter(ctx context.Context, owner string) (leave func(), err error) {
+func (g *gate) enterGate(ctx context.Context, owner string) (leave func(), err error) {
 	bounded, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	_, leave, err = g.turns.Take(turns.For(bounded, owner))
@@ -58,14 +58,14 @@ func (g *gate) enter(ctx context.Context, owner string) (leave func(), err error
 		return nil, fault.Exhausted(time.Second, "there was no turn to make a sandbox in %s: %d can be made at one time, and %d of one owner",
 			createTimeout, g.turns.Limits().All, g.turns.Limits().Each)
 	}
-	if err := g.room(); err != nil {
+	if err := g.checkRoom(); err != nil {
 		leave()
 		return nil, err
 	}
 	return leave, nil
 }
 
-func (g *gate) room() error {
+func (g *gate) checkRoom() error {
 	var on unix.Statfs_t
 	if err := unix.Statfs(g.dir, &on); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the free space of the daemon's disk is not known")

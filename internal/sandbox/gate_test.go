@@ -20,30 +20,30 @@ func TestTurns(t *testing.T) {
 		var leave func()
 		for range g.turns.Limits().Each {
 			var err error
-			if leave, err = g.enter(t.Context(), "a"); err != nil {
+			if leave, err = g.enterGate(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.AfterFunc(createTimeout-time.Second, leave)
-		late, err := g.enter(t.Context(), "a")
+		late, err := g.enterGate(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := g.enter(t.Context(), "a"); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) <= 0 || time.Since(began) != createTimeout {
+		if _, err := g.enterGate(t.Context(), "a"); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) <= 0 || time.Since(began) != createTimeout {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		began = time.Now()
-		if _, err := g.enter(t.Context(), "b"); err != nil || time.Since(began) > 0 {
+		if _, err := g.enterGate(t.Context(), "b"); err != nil || time.Since(began) > 0 {
 			t.Errorf("another owner waited for %s: %v", time.Since(began), err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := g.enter(gone, "a"); !errors.Is(err, context.Canceled) {
+		if _, err := g.enterGate(gone, "a"); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		late()
-		if _, err := g.enter(t.Context(), "a"); err != nil {
+		if _, err := g.enterGate(t.Context(), "a"); err != nil {
 			t.Error(err)
 		}
 	})

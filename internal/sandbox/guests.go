@@ -28,8 +28,8 @@ const (
 	bootTimeout   = 30 * time.Second
 )
 
-// guests are told who they are, what time it is, and when time counts.
-type guests struct {
+// guestCaller are told who they are, what time it is, and when time counts.
+type guestCaller struct {
 	cfg        *Config
 	blueprints *copies.Blueprints
 	rules      mounts.Rules
@@ -50,8 +50,8 @@ type identity struct {
 	polls     bool     // no event tells of what the host changes in a mount
 }
 
-// user is who runs commands: the template's user, or the one asked for in its place.
-func (i identity) user() channel.User {
+// commandUser is who runs commands: the template's user, or the one asked for in its place.
+func (i identity) commandUser() channel.User {
 	user := channel.User{Name: i.template.User, UID: agentUID, GID: agentUID, Home: i.template.Home}
 	if asked := i.info.Account.Name; asked != "" {
 		user.Name = asked
@@ -65,7 +65,7 @@ func (i identity) user() channel.User {
 // showsTheSame tells whether the paths of the host that a sandbox shows are those that it
 // was made with. What counts is what the engine opens; here the sandbox stays paused, and
 // who asks is told why. What an older version made has no blueprint.
-func (g *guests) showsTheSame(ctx context.Context, info Info) error {
+func (g *guestCaller) showsTheSame(ctx context.Context, info Info) error {
 	kept, err := g.blueprints.Load(info.ID)
 	if errors.Is(err, fault.ErrConflict) {
 		return nil // an older version kept none; the engine refuses what it has no record of
@@ -84,7 +84,7 @@ func (g *guests) showsTheSame(ctx context.Context, info Info) error {
 
 // mayShow tells whether the host has nothing in what a sandbox shows by now that nobody may be shown. What an older version made has no
 // blueprint.
-func (g *guests) mayShow(info Info) error {
+func (g *guestCaller) mayShow(info Info) error {
 	kept, err := g.blueprints.Load(info.ID)
 	if errors.Is(err, fault.ErrConflict) {
 		return nil
@@ -95,8 +95,8 @@ func (g *guests) mayShow(info Info) error {
 	return g.rules.CheckStill(kept.Spec.Mounts, info.TemplateMounts)
 }
 
-// environment is what commands find, beyond what the agent gives all of them.
-func (g *guests) environment(who identity) map[string]string {
+// commandEnvironment is what commands find, beyond what the agent gives all of them.
+func (g *guestCaller) commandEnvironment(who identity) map[string]string {
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}
 	if who.polls {
@@ -118,12 +118,12 @@ func (g *guests) environment(who identity) map[string]string {
 }
 
 // configure gives a guest its identity.
-func (g *guests) configure(ctx context.Context, who identity) error {
+func (g *guestCaller) configure(ctx context.Context, who identity) error {
 	id := who.info.ID
 	_, err := g.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
-		Hostname: id, Env: g.environment(who), CAPEM: who.caPEM, Names: who.names,
-		MachineID: machineID(id), User: who.user(),
-		Seed: seed(), Now: time.Now().UnixNano(),
+		Hostname: id, Env: g.commandEnvironment(who), CAPEM: who.caPEM, Names: who.names,
+		MachineID: machineID(id), User: who.commandUser(),
+		Seed: newSeed(), Now: time.Now().UnixNano(),
 		Workspace: who.workspace.Path, WorkspaceReadOnly: who.workspace.ReadOnly, Proxy: who.proxy, Owned: who.owned,
 		Limits: channel.ExecLimits{NProc: who.pids, NoFile: defaultNoFile},
 	}})
@@ -134,8 +134,8 @@ func (g *guests) configure(ctx context.Context, who identity) error {
 	return nil
 }
 
-// anew gives the guest its identity that was started on a sandbox's files.
-func (g *guests) anew(ctx context.Context, s *Sandbox) error {
+// configureAnew gives the guest its identity that was started on a sandbox's files.
+func (g *guestCaller) configureAnew(ctx context.Context, s *Sandbox) error {
 	who, kept, err := g.identityOf(ctx, s)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (g *guests) anew(ctx context.Context, s *Sandbox) error {
 }
 
 // identityOf is what anew needs to know.
-func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.Blueprint, error) {
+func (g *guestCaller) identityOf(ctx context.Context, s *Sandbox) (identity, copies.Blueprint, error) {
 	kept, err := g.blueprints.Load(s.info.ID)
 	if err != nil {
 		return identity{}, kept, err
@@ -161,7 +161,7 @@ func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.B
 	who := identity{
 		info: s.info, template: tpl, env: kept.Env, variables: placeholderVariables(s.policy, s.info.Placeholders),
 		workspace: s.policy.Workspace(), proxy: s.policy.NetworkProxy(), pids: kept.Spec.Limits.Pids,
-		polls: missesHostEvents(s.info, engines(g.cfg.Engines).wall(ctx, s.info.Engine)),
+		polls: missesHostEvents(s.info, engines(g.cfg.Engines).wallOf(ctx, s.info.Engine)),
 	}
 	who.caPEM, who.names, err = trustOf(ctx, g.cfg, s.policy, g.cfg.Door.Trusted(s.info.ID))
 	return who, kept, err
@@ -170,7 +170,7 @@ func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.B
 // stopClocks tells the guest that time does not count against its commands while
 // somebody decides, or that it does again. A guest that refuses has answered, with a
 // fault.ErrInvalid; one whose reply can't be read has not, and is a fault.ErrUnavailable.
-func (g *guests) stopClocks(ctx context.Context, id string, stopped bool) error {
+func (g *guestCaller) stopClocks(ctx context.Context, id string, stopped bool) error {
 	_, err := g.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallHold, Hold: &channel.Hold{Stopped: stopped}})
 	if keeper.Unanswered(err) && ctx.Err() == nil {
 		return fault.New(fault.ErrUnavailable, "the sandbox's agent gave no answer: %v", err)
@@ -178,11 +178,11 @@ func (g *guests) stopClocks(ctx context.Context, id string, stopped bool) error 
 	return err
 }
 
-// wake tells a guest that was frozen what time it is, and gives it randomness that
+// wakeGuest tells a guest that was frozen what time it is, and gives it randomness that
 // no copy of its image has.
-func (g *guests) wake(ctx context.Context, id string) error {
+func (g *guestCaller) wakeGuest(ctx context.Context, id string) error {
 	_, err := g.cfg.Keeper.Call(ctx, id, channel.Call{
-		Kind: channel.CallResume, Resume: &channel.Resume{Now: time.Now().UnixNano(), Seed: seed()},
+		Kind: channel.CallResume, Resume: &channel.Resume{Now: time.Now().UnixNano(), Seed: newSeed()},
 	})
 	return err
 }
@@ -194,10 +194,10 @@ type meta struct {
 	Waiting *waiting.Saved `json:"waiting,omitempty"`
 }
 
-// remember has the keeper hand back to the next daemon what is known of a sandbox;
+// rememberInfo has the keeper hand back to the next daemon what is known of a sandbox;
 // all of it but the labels, which may be more than the keeper takes: the journal has
 // those.
-func (g *guests) remember(ctx context.Context, info Info, saved *waiting.Saved) error {
+func (g *guestCaller) rememberInfo(ctx context.Context, info Info, saved *waiting.Saved) error {
 	info.Labels = nil
 	data, err := json.Marshal(meta{Info: info, Waiting: saved})
 	if err != nil {
@@ -213,7 +213,7 @@ func machineID(sandbox string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func seed() []byte {
+func newSeed() []byte {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails: it ends the process instead
 	return b

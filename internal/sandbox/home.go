@@ -13,9 +13,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 )
 
-// home are the mounts of what a request keeps of its home directory; none if it keeps
+// homeMounts are the mounts of what a request keeps of its home directory; none if it keeps
 // nothing. Another mount must not lie over one, nor under it.
-func (l *planner) home(ctx context.Context, req Request, p *plan, shown []engine.Mount, most int64) ([]engine.Mount, error) {
+func (l *planner) homeMounts(ctx context.Context, req Request, p *creationPlan, shown []engine.Mount, most int64) ([]engine.Mount, error) {
 	if req.Home.IsZero() {
 		return nil, nil
 	}
@@ -58,10 +58,10 @@ func (r *remover) tendHomes(ctx context.Context) {
 		if err != nil {
 			r.cfg.Log.Error("the free space of the homes' disk is not known", "error", err)
 		}
-		if room.look(free); !taken || err != nil {
+		if room.lookAtFree(free); !taken || err != nil {
 			room.full = 0 // looks in a row are counted
 		}
-		if short := taken && (err != nil || room.short()); short || n%int(homeLook/roomLook) == 0 {
+		if short := taken && (err != nil || room.isShort()); short || n%int(homeLook/roomLook) == 0 {
 			ended := r.endCrowded(ctx, short, &room)
 			if short && err == nil && room.helpless(ended) {
 				r.endNewest(ctx, &room)
@@ -82,7 +82,7 @@ type homeRoom struct {
 	before, now map[string]bool // sandboxes that held something unseen at the look before, and at this one
 }
 
-func (h *homeRoom) look(free int64) {
+func (h *homeRoom) lookAtFree(free int64) {
 	h.free, h.lost = free, max(0, h.free-free)
 	if free >= h.reserve/2 {
 		h.full, h.waited = 0, 0
@@ -90,36 +90,36 @@ func (h *homeRoom) look(free int64) {
 	h.before, h.now = h.now, map[string]bool{}
 }
 
-// stays notes that a sandbox holds something unseen at this look, and tells whether it did at the one before: whoever
+// noteUnseen notes that a sandbox holds something unseen at this look, and tells whether it did at the one before: whoever
 // passes descriptors as programs do has some in messages for a moment, and is not ended for that.
-func (h *homeRoom) stays(id string) bool {
+func (h *homeRoom) noteUnseen(id string) bool {
 	h.now[id] = true
 	return h.before[id]
 }
 
-// short tells whether less than the reserve is free, or will be at the next look if it goes on like this.
-func (h *homeRoom) short() bool { return h.free-h.lost < h.reserve }
+// isShort tells whether less than the reserve is free, or will be at the next look if it goes on like this.
+func (h *homeRoom) isShort() bool { return h.free-h.lost < h.reserve }
 
 // endCrowded ends sandboxes for what their homes have. Where the disk is short it ends those, too, that keep something of
 // a home where nobody sees how much: see decision 115. It tells whether it has ended one.
 func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (ended bool) {
 	over := r.cfg.Homes.Over(ctx, func(id string) homes.Limit {
-		s, err := r.registry.get(id)
+		s, err := r.registry.getSandbox(id)
 		if err != nil {
 			return homes.Limit{} // it is being made, or is gone
 		}
 		return homes.Limit{Bytes: s.info.Limits.DiskBytes, Seen: short && !r.ownKernel(ctx, s.info.Engine)}
 	})
 	for id, kept := range over {
-		s, err := r.registry.get(id)
+		s, err := r.registry.getSandbox(id)
 		if err != nil {
 			continue
 		}
-		if !kept.Large && !kept.Unread && !room.stays(id) {
+		if !kept.Large && !kept.Unread && !room.noteUnseen(id) {
 			continue
 		}
-		ended = ended || !s.over()
-		r.failFor(s, room.why(kept, s.info.Limits.DiskBytes))
+		ended = ended || !s.isOver()
+		r.failFor(s, room.whyEnded(kept, s.info.Limits.DiskBytes))
 		if !kept.Large && !kept.Unread && kept.Unseen.Messages+kept.Unseen.Sockets > 0 {
 			r.endSenders(ctx, s, kept)
 		}
@@ -127,8 +127,8 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (e
 	return ended
 }
 
-// why says why a sandbox with such a home is ended, whose disk has so many bytes.
-func (h *homeRoom) why(kept homes.Kept, disk int64) error {
+// whyEnded says why a sandbox with such a home is ended, whose disk has so many bytes.
+func (h *homeRoom) whyEnded(kept homes.Kept, disk int64) error {
 	switch {
 	case kept.Past != "" && kept.Bytes <= disk:
 		return fault.New(fault.ErrExhausted, "its home %s %s, so that not all of it could be looked at, and it can't be seen how much it has", kept.Name, kept.Past)

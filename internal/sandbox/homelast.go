@@ -36,9 +36,9 @@ func (r *remover) endNewest(ctx context.Context, room *homeRoom) {
 	having := r.cfg.Homes.Sandboxes()
 	var newest *Sandbox
 	leaving := false
-	for _, s := range r.registry.list() { // by when they were made
+	for _, s := range r.registry.listSandboxes() { // by when they were made
 		switch {
-		case s.over():
+		case s.isOver():
 			leaving = leaving || s.Stuck().Tries == 0
 		case having[s.info.ID] && r.hostKernel(ctx, s.info.Engine):
 			newest = s

@@ -18,8 +18,8 @@ func TestAMessageOnItsWayIsNoHiding(t *testing.T) {
 		room := homeRoom{reserve: 1}
 		ends := false
 		for _, held := range c.held {
-			room.look(0)
-			ends = held && room.stays("sb-1") || ends
+			room.lookAtFree(0)
+			ends = held && room.noteUnseen("sb-1") || ends
 		}
 		if ends != c.ends {
 			t.Errorf("%s: ended is %t", name, ends)
@@ -40,7 +40,7 @@ func TestWhyAHomeEndsItsSandbox(t *testing.T) {
 		"keeps 2 mapped files without a name, where":               {Unseen: homes.Unseen{Mapped: 2}},
 		"keeps 1 sockets that no process has open, and 2 calls":    {Unseen: homes.Unseen{Sockets: 1, Calls: 2}},
 	} {
-		if why := room.why(kept, 1<<30).Error(); !strings.Contains(why, want) {
+		if why := room.whyEnded(kept, 1<<30).Error(); !strings.Contains(why, want) {
 			t.Errorf("%+v: %q has no %q", kept, why, want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestWhenADiskIsAllButFull(t *testing.T) {
 		room := homeRoom{reserve: 100}
 		ends := 0
 		for i, free := range c.free {
-			if room.look(free); room.short() && room.helpless(c.ended[i]) {
+			if room.lookAtFree(free); room.isShort() && room.helpless(c.ended[i]) {
 				ends++
 			}
 		}

@@ -14,7 +14,7 @@ import (
 func (r *remover) endSenders(ctx context.Context, receiver *Sandbox, kept homes.Kept) {
 	table, _ := hostpath.ReadTable() // without it one directory under two names is taken for two
 	shown := r.shownIn(receiver)
-	for _, s := range r.registry.list() {
+	for _, s := range r.registry.listSandboxes() {
 		if state, _ := s.State(); s == receiver || state != Running && state != Snapshotting || r.ownKernel(ctx, s.info.Engine) {
 			continue
 		}
@@ -26,7 +26,7 @@ func (r *remover) endSenders(ctx context.Context, receiver *Sandbox, kept homes.
 
 // failFor ends a sandbox by itself, for a reason; it returns at once.
 func (r *remover) failFor(s *Sandbox, why error) {
-	r.background.do(func() { r.fail(r.background.ctx, s, engine.Exit{Code: lostCode, Reason: why.Error()}) })
+	r.background.doInBackground(func() { r.failSandbox(r.background.ctx, s, engine.Exit{Code: lostCode, Reason: why.Error()}) })
 }
 
 // shownIn are a sandbox's mounts. There are none of one that an older version made.

@@ -64,7 +64,7 @@ func (l *keptLocks) keepLock(owner string, given *lockfile.Given, set *lockfile.
 	release = l.holdLock(set.Digest()) // before they are written, so that no sweep takes them in between
 	leave, err := l.takeFiles(set.Digest())
 	if err == nil {
-		err = l.write(owner, given, set.Digest())
+		err = l.writeLocks(owner, given, set.Digest())
 		leave()
 	}
 	if err != nil {
@@ -80,8 +80,8 @@ func (l *keptLocks) takeFiles(digest string) (leave func(), err error) {
 	return leave, err
 }
 
-// write needs the turn of the digest. The mark comes first: after a crash in between there is at most a mark too many.
-func (l *keptLocks) write(owner string, given *lockfile.Given, digest string) error {
+// writeLocks needs the turn of the digest. The mark comes first: after a crash in between there is at most a mark too many.
+func (l *keptLocks) writeLocks(owner string, given *lockfile.Given, digest string) error {
 	path, mark := l.lockPath(digest), l.markPath(digest)
 	_, err := os.Stat(path)
 	switch there := err == nil; {
@@ -204,8 +204,8 @@ func (l *keptLocks) markPath(digest string) string {
 	return filepath.Join(l.dir, strings.TrimPrefix(digest, "sha256:")+passesEnd)
 }
 
-// lock reads the kept lockfiles of a digest; nil for "".
-func (l *keptLocks) lock(digest string) (*lockfile.Set, error) {
+// readLocks reads the kept lockfiles of a digest; nil for "".
+func (l *keptLocks) readLocks(digest string) (*lockfile.Set, error) {
 	if digest == "" {
 		return nil, nil //nolint:nilnil // no lockfiles is a good answer
 	}
@@ -225,7 +225,7 @@ func (l *keptLocks) lock(digest string) (*lockfile.Set, error) {
 
 // givenLock reads the kept lockfiles of a digest as they were given.
 func (l *keptLocks) givenLock(digest string) (*lockfile.Given, error) {
-	if _, err := l.lock(digest); err != nil {
+	if _, err := l.readLocks(digest); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(l.lockPath(digest))

@@ -50,10 +50,10 @@ type promise struct {
 // promiseName tells one owner's keys from another's.
 func promiseName(o Owner, key string) string { return o.Token + "\x00" + key }
 
-// once makes a sandbox, or returns the one that the same owner's request with the
+// createOnce makes a sandbox, or returns the one that the same owner's request with the
 // same key has made before and that lives, also when that is still under way. A key is remembered as long
 // as its sandbox is (the journal has it), so that there are no more of them than of sandboxes.
-func (k *keys) once(ctx context.Context, req Request, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
+func (k *keys) createOnce(ctx context.Context, req Request, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
 	if req.IdempotencyKey == "" {
 		return create("")
 	}
@@ -66,7 +66,7 @@ func (k *keys) once(ctx context.Context, req Request, create func(digest string)
 	for {
 		p, mine := k.promised(promiseName(req.Owner, req.IdempotencyKey), digest)
 		if mine {
-			return k.keep(p, promiseName(req.Owner, req.IdempotencyKey), create)
+			return k.keepPromise(p, promiseName(req.Owner, req.IdempotencyKey), create)
 		}
 		if p.request != digest {
 			return nil, fault.Wrap(fault.ErrConflict, ErrKeyMismatch, "the idempotency key %q was used for another request", req.IdempotencyKey)
@@ -81,7 +81,7 @@ func (k *keys) once(ctx context.Context, req Request, create func(digest string)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if p.lives() {
+		if p.isLive() {
 			return p.sandbox, nil
 		}
 	}
@@ -92,7 +92,7 @@ func (k *keys) once(ctx context.Context, req Request, create func(digest string)
 func (k *keys) promised(name, digest string) (_ *promise, mine bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if p := k.promises[name]; p != nil && (!p.done() || p.lives() && time.Since(p.begun) < keyLife) {
+	if p := k.promises[name]; p != nil && (!p.isDone() || p.isLive() && time.Since(p.begun) < keyLife) {
 		return p, false
 	}
 	p := &promise{request: digest, begun: time.Now(), ready: make(chan struct{})}
@@ -100,11 +100,11 @@ func (k *keys) promised(name, digest string) (_ *promise, mine bool) {
 	return p, true
 }
 
-// keep makes the sandbox of a promise.
-func (k *keys) keep(p *promise, name string, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
+// keepPromise makes the sandbox of a promise.
+func (k *keys) keepPromise(p *promise, name string, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
 	defer func() {
 		k.mu.Lock()
-		if k.promises[name] == p && (p.sandbox == nil || p.sandbox.over()) {
+		if k.promises[name] == p && (p.sandbox == nil || p.sandbox.isOver()) {
 			delete(k.promises, name)
 		}
 		k.mu.Unlock()
@@ -129,17 +129,17 @@ func (k *keys) remind(s *Sandbox) {
 	k.promises[promiseName(s.info.Owner, s.key)] = p
 }
 
-// drop forgets the key of a sandbox that is gone.
-func (k *keys) drop(s *Sandbox) {
+// dropKey forgets the key of a sandbox that is gone.
+func (k *keys) dropKey(s *Sandbox) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	name := promiseName(s.info.Owner, s.key)
-	if p := k.promises[name]; s.key != "" && p != nil && p.done() && p.sandbox == s {
+	if p := k.promises[name]; s.key != "" && p != nil && p.isDone() && p.sandbox == s {
 		delete(k.promises, name)
 	}
 }
 
-func (p *promise) done() bool {
+func (p *promise) isDone() bool {
 	select {
 	case <-p.ready:
 		return true
@@ -148,12 +148,12 @@ func (p *promise) done() bool {
 	}
 }
 
-// lives reports whether the promise is kept and its sandbox not at its end.
-func (p *promise) lives() bool {
-	if !p.done() || p.sandbox == nil {
+// isLive reports whether the promise is kept and its sandbox not at its end.
+func (p *promise) isLive() bool {
+	if !p.isDone() || p.sandbox == nil {
 		return false
 	}
-	return !p.sandbox.over()
+	return !p.sandbox.isOver()
 }
 
 // digestOf tells requests apart, by all that makes a difference to the sandbox.

@@ -17,7 +17,7 @@ func TestAKeysRequestThatLasts(t *testing.T) {
 		asked := Request{IdempotencyKey: "k", Owner: Owner{Token: "tok-1"}}
 		go func() {
 			defer close(ended)
-			_, _ = k.once(t.Context(), asked, func(string) (*Sandbox, error) {
+			_, _ = k.createOnce(t.Context(), asked, func(string) (*Sandbox, error) {
 				<-release
 				return nil, errors.New("no more")
 			})
@@ -28,13 +28,13 @@ func TestAKeysRequestThatLasts(t *testing.T) {
 			return nil, errors.New("no")
 		}
 		begun := time.Now()
-		_, err := k.once(t.Context(), asked, never)
+		_, err := k.createOnce(t.Context(), asked, never)
 		if !errors.Is(err, ErrKeyUnderway) || !errors.Is(err, fault.ErrConflict) || fault.RetryAfter(err) == 0 || time.Since(begun) > time.Minute {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 		other := asked
 		other.Task = "another"
-		if _, err := k.once(t.Context(), other, never); !errors.Is(err, ErrKeyMismatch) {
+		if _, err := k.createOnce(t.Context(), other, never); !errors.Is(err, ErrKeyMismatch) {
 			t.Error(err)
 		}
 		close(release)

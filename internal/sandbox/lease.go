@@ -58,8 +58,8 @@ func (a *absence) counts(now time.Time, absent time.Duration, waits, onDisk bool
 	return absent - a.waited
 }
 
-// begin tells whether nobody else is about to end the sandbox; then done must be called.
-func (a *absence) begin() bool {
+// beginEnd tells whether nobody else is about to end the sandbox; then done must be called.
+func (a *absence) beginEnd() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ending {
@@ -69,7 +69,7 @@ func (a *absence) begin() bool {
 	return true
 }
 
-func (a *absence) done() {
+func (a *absence) endDone() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ending = false
@@ -82,7 +82,7 @@ func (a *absence) done() {
 func (m *Manager) EndLeases() {
 	for _, s := range m.List() {
 		lease, absent := s.Lifetime().Lease, s.clients.Absent()
-		if lease == 0 || s.over() {
+		if lease == 0 || s.isOver() {
 			continue
 		}
 		view := s.waits.View()
@@ -90,11 +90,11 @@ func (m *Manager) EndLeases() {
 		waits := onDisk || len(view.Holds) > 0
 		counts := s.absence.counts(time.Now(), absent, waits, onDisk)
 		keeps := waits && absent >= lease && lease < keptLease
-		if !keeps && counts < lease || !s.absence.begin() {
+		if !keeps && counts < lease || !s.absence.beginEnd() {
 			continue
 		}
-		m.background.do(func() {
-			defer s.absence.done()
+		m.background.doInBackground(func() {
+			defer s.absence.endDone()
 			if keeps {
 				m.cfg.Log.Info("a sandbox that waits is kept though its client is gone", "sandbox", s.info.ID, "run", s.info.Run, "lease", keptLease)
 				m.tracker.prolongLease(m.background.ctx, s, lease)
@@ -115,7 +115,7 @@ func (m *Manager) endLease(ctx context.Context, s *Sandbox, lease, counts time.D
 		return
 	}
 	m.cfg.Log.Info("a sandbox is ended, because its client is gone", "sandbox", s.info.ID, "run", s.info.Run, "lease", lease)
-	if err := m.remover.end(ctx, s, clientGone); err != nil && !errors.Is(err, context.Canceled) {
+	if err := m.remover.endSandbox(ctx, s, clientGone); err != nil && !errors.Is(err, context.Canceled) {
 		m.cfg.Log.Error("a sandbox whose client is gone can't be destroyed", "sandbox", s.info.ID, "err", err)
 	}
 }

@@ -22,19 +22,19 @@ type lifetimes struct {
 // time.
 func (l *lifetimes) expired(id string, why ends.Cause) {
 	owner := ""
-	if s, err := l.registry.get(id); err == nil {
+	if s, err := l.registry.getSandbox(id); err == nil {
 		owner = s.info.Owner.Token
 	}
 	l.background.inTurn(owner, func() {
-		if s, err := l.registry.get(id); err == nil && !l.background.over() {
-			l.end(s, why)
+		if s, err := l.registry.getSandbox(id); err == nil && !l.background.isOver() {
+			l.endSandbox(s, why)
 		}
 	})
 }
 
-// end pauses a sandbox whose time is over or that nobody used, or destroys it, as its
+// endSandbox pauses a sandbox whose time is over or that nobody used, or destroys it, as its
 // client has said.
-func (l *lifetimes) end(s *Sandbox, why ends.Cause) {
+func (l *lifetimes) endSandbox(s *Sandbox, why ends.Cause) {
 	ctx, id := l.background.ctx, s.info.ID
 	if why == ends.CauseIdle && (s.clients.Any() || s.commands.Any()) {
 		l.tracker.ends.Busy(id)
@@ -45,18 +45,18 @@ func (l *lifetimes) end(s *Sandbox, why ends.Cause) {
 		reason = "nobody used it for its idle time"
 	}
 	if then := s.Lifetime().Then; then.Pauses() {
-		err := l.pauser.pause(ctx, id, then == ThenPauseFiles)
+		err := l.pauser.pauseSandbox(ctx, id, then == ThenPauseFiles)
 		if err == nil || s.waits.View().State == waiting.Paused { // a client was faster
 			l.tracker.ends.Renew(id)
 			return
 		}
-		if l.background.over() {
+		if l.background.isOver() {
 			return // the next daemon finds its time over
 		}
 		l.cfg.Log.Error("a sandbox whose time is over can't be paused and is destroyed", "sandbox", id, "run", s.info.Run, "err", err)
 		reason += ", and it could not be paused"
 	}
-	if err := l.remover.end(ctx, s, reason); err != nil && !errors.Is(err, context.Canceled) {
+	if err := l.remover.endSandbox(ctx, s, reason); err != nil && !errors.Is(err, context.Canceled) {
 		l.cfg.Log.Error("a sandbox whose time is over can't be destroyed", "sandbox", id, "run", s.info.Run, "err", err)
 	}
 }

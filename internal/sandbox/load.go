@@ -32,7 +32,7 @@ func SetHost(m *Manager, host quota.Host) { m.tracker.quotas.SetHost(host) }
 // Room tells whether another sandbox with the limits of a policy that says nothing would be
 // made: nil, or fault.ErrExhausted with what there is too little of.
 func (m *Manager) Room() error {
-	if err := m.creator.gate.room(); err != nil {
+	if err := m.creator.gate.checkRoom(); err != nil {
 		return err
 	}
 	return m.tracker.quotas.MayPromise(quota.Share{CPU: defaultCPU, MemoryBytes: defaultMemory})

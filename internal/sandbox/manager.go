@@ -55,7 +55,7 @@ type Manager struct {
 // New makes a manager without sandboxes; Recover finds those that live.
 func New(given Config) *Manager {
 	cfg := &given
-	cfg.complete()
+	cfg.fillDefaults()
 	b, scans := newBackground(endsAtOnce), outgoing.New(cfg.Scans, cfg.Door, cfg.Hold)
 	known, keys := newRegistry(), newKeys()
 	times := &lifetimes{cfg: cfg, registry: known, background: b}
@@ -77,7 +77,7 @@ func New(given Config) *Manager {
 		cfg: cfg, registry: known, spans: m.spans, tracker: m.tracker, keys: keys, blueprints: blueprints, documents: m.documents, copies: m.copies, background: b,
 		inventory: inventory.NewBook(inventory.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),
 	}
-	agents := &guests{cfg: cfg, blueprints: blueprints, rules: rules}
+	agents := &guestCaller{cfg: cfg, blueprints: blueprints, rules: rules}
 	joined := &assembly{
 		cfg: cfg, tracker: m.tracker, remover: m.remover, guests: agents, inventory: m.remover.inventory,
 		commands: commands.NewRunner(b.ctx, &b.group, commands.Config{Keeper: cfg.Keeper, Door: cfg.Door, Outgoing: scans, Log: cfg.Log}),
@@ -89,24 +89,24 @@ func New(given Config) *Manager {
 		tracker: m.tracker, ready: m.ready, assembly: joined, guests: agents, remover: m.remover, replacements: m.replacements,
 	}
 	m.adopter = newAdopter(cfg, m.documents, keys, joined)
-	m.tend()
+	m.tendAll()
 	return m
 }
 
-// tend begins what goes on until Close.
-func (m *Manager) tend() {
+// tendAll begins what goes on until Close.
+func (m *Manager) tendAll() {
 	ctx := m.background.ctx
-	m.background.stay(func() { m.tracker.ends.Run(ctx) })
-	m.background.stay(func() { m.ready.pool.Run(ctx) })
+	m.background.stayInBackground(func() { m.tracker.ends.Run(ctx) })
+	m.background.stayInBackground(func() { m.ready.pool.Run(ctx) })
 	if m.cfg.Homes != nil {
-		m.background.stay(func() { m.remover.tendHomes(ctx) })
+		m.background.stayInBackground(func() { m.remover.tendHomes(ctx) })
 	}
 	if m.cfg.Snapshots != nil {
-		m.background.stay(func() { m.cfg.Snapshots.Tend(ctx) })
+		m.background.stayInBackground(func() { m.cfg.Snapshots.Tend(ctx) })
 	}
 	for _, eng := range m.cfg.Engines {
-		if t, ok := eng.(engine.Tender); ok {
-			m.background.stay(func() { t.Tend(ctx) })
+		if t, ok := eng.(engine.Maintainer); ok {
+			m.background.stayInBackground(func() { t.Tend(ctx) })
 		}
 	}
 }
@@ -115,10 +115,10 @@ func (m *Manager) tend() {
 // longer lives, or was not whole when the daemon before died: what it was making or
 // taking away. Called once, before the first Create.
 func (m *Manager) Recover(ctx context.Context) error {
-	if err := m.adopter.tidier.Recover(ctx, m.adopter.adopt); err != nil {
+	if err := m.adopter.tidier.Recover(ctx, m.adopter.adoptSandbox); err != nil {
 		return err
 	}
-	m.background.stay(func() { m.adopter.tidier.Keep(m.background.ctx) })
+	m.background.stayInBackground(func() { m.adopter.tidier.Keep(m.background.ctx) })
 	faultpoint.Hit(faultpoint.RecoverDone)
 	return nil
 }
@@ -142,7 +142,7 @@ func (m *Manager) Close() {
 // Follows reports whether a command or a cell of a sandbox is followed to its end, which is
 // on record then.
 func (m *Manager) Follows(sandbox, command string) bool {
-	s, err := m.registry.get(sandbox)
+	s, err := m.registry.getSandbox(sandbox)
 	return err == nil && command != "" && s.commands.Has(command)
 }
 
@@ -150,7 +150,7 @@ func (m *Manager) Follows(sandbox, command string) bool {
 // journal has it, so that it is taken away if it can't be taken over. A journal that can't be read may
 // have any.
 func (m *Manager) Tends(ctx context.Context, id string) bool {
-	if m.registry.knows(id) {
+	if m.registry.knowsID(id) {
 		return true
 	}
 	entries, err := m.tracker.journal.Entries(ctx)
@@ -158,10 +158,10 @@ func (m *Manager) Tends(ctx context.Context, id string) bool {
 }
 
 // Get returns a sandbox, or fault.ErrNotFound.
-func (m *Manager) Get(id string) (*Sandbox, error) { return m.registry.get(id) }
+func (m *Manager) Get(id string) (*Sandbox, error) { return m.registry.getSandbox(id) }
 
 // List returns all sandboxes, oldest first.
-func (m *Manager) List() []*Sandbox { return m.registry.list() }
+func (m *Manager) List() []*Sandbox { return m.registry.listSandboxes() }
 
 // Uses reports whether a sandbox runs on the template with this digest, or a
 // snapshot is of one.
@@ -178,7 +178,7 @@ func (m *Manager) Uses(digest string) bool {
 }
 
 // Count is how many sandboxes there are or are being made, for the idle daemon.
-func (m *Manager) Count() int { return m.registry.count() }
+func (m *Manager) Count() int { return m.registry.countSandboxes() }
 
 // Writable are the directories of the host in which sandboxes may write that live or are paused, and in
 // which others could before.
@@ -204,7 +204,7 @@ func (m *Manager) Destroy(ctx context.Context, id string) error { return m.remov
 // Cut ends a sandbox whose run has used up its quota of records. It returns at
 // once.
 func (m *Manager) Cut(id string) {
-	m.background.do(func() {
+	m.background.doInBackground(func() {
 		m.cfg.Log.Warn("a run used up its quota of records; its sandbox is destroyed", "sandbox", id)
 		if err := m.Destroy(m.background.ctx, id); err != nil {
 			m.cfg.Log.Error("a sandbox that was cut can't be destroyed", "sandbox", id, "err", err)
@@ -222,11 +222,11 @@ type PoolTarget struct {
 func (m *Manager) SetPool(ctx context.Context, targets []PoolTarget) error {
 	sizes := map[pool.Class]int{}
 	for _, t := range targets {
-		p, err := m.planner.plan(ctx, t.Request)
+		p, err := m.planner.makePlan(ctx, t.Request)
 		if err != nil {
 			return err
 		}
-		c, err := p.class()
+		c, err := p.poolClass()
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,9 @@ func (m *Manager) PolicyText(digest string) ([]byte, error) { return m.documents
 
 // Lockfiles are the kept lockfiles of a run, by the digest in its started record;
 // nil for "". fault.ErrNotFound if they are not kept any more.
-func (m *Manager) Lockfiles(digest string) (*lockfile.Set, error) { return m.documents.lock(digest) }
+func (m *Manager) Lockfiles(digest string) (*lockfile.Set, error) {
+	return m.documents.readLocks(digest)
+}
 
 // PolicyPut tells that the document of a source was replaced. With narrow the live
 // sandboxes that began under another document of it, those that are being made, and
@@ -256,7 +258,7 @@ func (m *Manager) PolicyPut(ctx context.Context, p *policy.Policy, source string
 			return Applied{}, err
 		}
 	}
-	return m.replacements.put(ctx, p, source, narrow)
+	return m.replacements.putDocument(ctx, p, source, narrow)
 }
 
 // Narrow replaces what a sandbox's client gives up of the network; it is on record

@@ -31,8 +31,8 @@ type meter struct {
 	at   time.Time // of last; with a monotonic reading
 }
 
-// next makes a Usage of what an engine says. Needs mu.
-func (t *meter) next(now time.Time, stats engine.Stats, limits engine.Limits) Usage {
+// nextUsage makes a Usage of what an engine says. Needs mu.
+func (t *meter) nextUsage(now time.Time, stats engine.Stats, limits engine.Limits) Usage {
 	usage := Usage{
 		Time: now.UTC(), CPUCount: limits.CPU, CPUNanos: stats.CPUNanos, MemoryBytes: stats.MemoryBytes,
 		MemoryLimit: limits.MemoryBytes, DiskLimit: limits.DiskBytes, Processes: stats.Pids, MemoryKills: stats.MemoryKills,

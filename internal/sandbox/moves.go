@@ -26,17 +26,17 @@ type tracker struct {
 	log        *slog.Logger
 }
 
-// enter moves a sandbox to another state; fault.ErrConflict if there is no such
+// enterState moves a sandbox to another state; fault.ErrConflict if there is no such
 // move. A journal that can't be written keeps nobody from that: it is made up for
 // by the next reconcile.
-func (t *tracker) enter(ctx context.Context, s *Sandbox, to State, reason string) error {
+func (t *tracker) enterState(ctx context.Context, s *Sandbox, to State, reason string) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return t.step(ctx, s, to, reason)
+	return t.stepLocked(ctx, s, to, reason)
 }
 
-// step needs s.turn.
-func (t *tracker) step(ctx context.Context, s *Sandbox, to State, reason string) error {
+// stepLocked needs s.turn.
+func (t *tracker) stepLocked(ctx context.Context, s *Sandbox, to State, reason string) error {
 	if !s.entered.MayBecome(to) {
 		return fault.New(fault.ErrConflict, "the sandbox %s is %s and can't become %s", s.info.ID, s.entered, to)
 	}
@@ -101,8 +101,8 @@ func (t *tracker) catchUp(ctx context.Context, s *Sandbox) {
 	}
 }
 
-// moved follows the sandbox's way to disk and back.
-func (t *tracker) moved(s *Sandbox, to waiting.State) {
+// followMove follows the sandbox's way to disk and back.
+func (t *tracker) followMove(s *Sandbox, to waiting.State) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.entered.Ends() {
@@ -115,7 +115,7 @@ func (t *tracker) moved(s *Sandbox, to waiting.State) {
 		t.quotas.Resumed(s.info.ID)
 	case waiting.Freezing, waiting.Frozen:
 	}
-	if err := t.step(t.background.ctx, s, State(to), ""); err != nil {
+	if err := t.stepLocked(t.background.ctx, s, State(to), ""); err != nil {
 		t.log.Error("a sandbox moved as none may", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
 	}
 }
@@ -124,7 +124,7 @@ func (t *tracker) moved(s *Sandbox, to waiting.State) {
 // journal gets to know of it in the background: the caller must not wait.
 func (t *tracker) stoodStill(s *Sandbox, still bool) {
 	t.ends.Still(s.info.ID, still)
-	if !t.background.over() {
+	if !t.background.isOver() {
 		t.background.inTurn(s.info.Owner.Token, func() { t.rewrite(t.background.ctx, s) })
 	}
 }
@@ -139,7 +139,7 @@ func (t *tracker) activeFor(id string) time.Duration {
 // guarded is told that a command with a time limit has begun. The journal gets to know of it in the background, or,
 // while the sandbox is being made, once it runs. It is written once for all that begin before their turn comes.
 func (t *tracker) guarded(s *Sandbox) {
-	if t.background.over() || s.guarding.Swap(true) {
+	if t.background.isOver() || s.guarding.Swap(true) {
 		return
 	}
 	t.background.inTurn(s.info.Owner.Token, func() {
@@ -156,7 +156,7 @@ func (t *tracker) guarded(s *Sandbox) {
 // snapshotting has a running sandbox stand as one that is being copied; leave ends
 // that.
 func (t *tracker) snapshotting(ctx context.Context, s *Sandbox) (leave func(), err error) {
-	if err := t.enter(ctx, s, Snapshotting, ""); err != nil {
+	if err := t.enterState(ctx, s, Snapshotting, ""); err != nil {
 		return nil, err
 	}
 	return func() {
@@ -178,7 +178,7 @@ func (t *tracker) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 	if s.waits.View().State == waiting.Paused {
 		t.ends.Renew(s.info.ID) // whose time was over has had its end, and has another one
 	}
-	if err := t.ends.Set(s.info.ID, terms(l)); err != nil {
+	if err := t.ends.Set(s.info.ID, termsOf(l)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -191,8 +191,8 @@ func (t *tracker) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 	return nil
 }
 
-// terms are what the schedule knows of a lifetime.
-func terms(l Lifetime) ends.Terms { return ends.Terms{TTL: l.TTL, Idle: l.Idle} }
+// termsOf are what the schedule knows of a lifetime.
+func termsOf(l Lifetime) ends.Terms { return ends.Terms{TTL: l.TTL, Idle: l.Idle} }
 
 // shareOf is what a sandbox has of its owner's quota.
 func shareOf(info Info) quota.Share {

@@ -38,14 +38,14 @@ type spans struct {
 	registry *registry
 }
 
-// begin tells that something begins with a sandbox. done takes the sandbox that came of
+// beginSpan tells that something begins with a sandbox. done takes the sandbox that came of
 // it (nil: the one named) and the command.
-func (p spans) begin(ctx context.Context, verb Verb, id string) (_ context.Context, done func(s *Sandbox, command string, err error)) {
+func (p spans) beginSpan(ctx context.Context, verb Verb, id string) (_ context.Context, done func(s *Sandbox, command string, err error)) {
 	if p.observer == nil {
 		return ctx, func(*Sandbox, string, error) {}
 	}
 	o := Operation{Verb: verb, Sandbox: id}
-	if s, err := p.registry.get(id); err == nil {
+	if s, err := p.registry.getSandbox(id); err == nil {
 		o.Run = s.info.Run
 	}
 	ctx, end := p.observer.Begin(ctx, o)

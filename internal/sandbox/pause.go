@@ -16,7 +16,7 @@ type pauser struct {
 	registry *registry
 	spans    spans
 	engines  engines
-	guests   *guests
+	guests   *guestCaller
 	tracker  *tracker
 }
 
@@ -25,17 +25,19 @@ type pauser struct {
 // or being destroyed, and a fault.ErrUnavailable where the engine can't, there is no
 // room, or it failed: the sandbox goes on then. One that is frozen because it waits for
 // a person is paused besides. It goes on when ctx ends.
-func (p *pauser) Pause(ctx context.Context, id string) error { return p.pause(ctx, id, false) }
+func (p *pauser) Pause(ctx context.Context, id string) error { return p.pauseSandbox(ctx, id, false) }
 
 // PauseFiles is Pause, and keeps the sandbox's files alone, without those of memory
 // file systems such as /tmp: its commands end, and a resume starts it anew. What waits
 // for a person, and is on disk with its memory for that, is a fault.ErrConflict.
-func (p *pauser) PauseFiles(ctx context.Context, id string) error { return p.pause(ctx, id, true) }
+func (p *pauser) PauseFiles(ctx context.Context, id string) error {
+	return p.pauseSandbox(ctx, id, true)
+}
 
-func (p *pauser) pause(ctx context.Context, id string, files bool) (err error) {
-	ctx, done := p.spans.begin(ctx, VerbPause, id)
+func (p *pauser) pauseSandbox(ctx context.Context, id string, files bool) (err error) {
+	ctx, done := p.spans.beginSpan(ctx, VerbPause, id)
 	defer func() { done(nil, "", err) }()
-	s, err := p.registry.get(id)
+	s, err := p.registry.getSandbox(id)
 	if err != nil {
 		return err
 	}
@@ -64,9 +66,9 @@ func (p *pauser) pause(ctx context.Context, id string, files bool) (err error) {
 // its owner may have a fault.ErrExhausted: it stays paused. A sandbox that is frozen
 // because it waits for a person is a fault.ErrConflict that names the request.
 func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
-	ctx, done := p.spans.begin(ctx, VerbResume, id)
+	ctx, done := p.spans.beginSpan(ctx, VerbResume, id)
 	defer func() { done(nil, "", err) }()
-	s, err := p.registry.get(id)
+	s, err := p.registry.getSandbox(id)
 	if err != nil {
 		return false, err
 	}
@@ -115,7 +117,7 @@ func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
 // ends what another has begun. If the files can't be had alone it is a
 // fault.ErrUnavailable, and the sandbox is paused with its memory again.
 func (p *pauser) ResumeFiles(ctx context.Context, id string) (was bool, err error) {
-	s, err := p.registry.get(id)
+	s, err := p.registry.getSandbox(id)
 	if err != nil {
 		return false, err
 	}

@@ -39,8 +39,8 @@ type planner struct {
 	reading   *turns.Shares // of lockfiles, which may take some ten MiB each to read
 }
 
-// plan is everything that must be known before a sandbox is made.
-type plan struct {
+// creationPlan is everything that must be known before a sandbox is made.
+type creationPlan struct {
 	info     Info
 	engine   engine.Engine
 	template template.Template
@@ -59,14 +59,14 @@ type plan struct {
 }
 
 // identity is what the guest is told, with the request's environment.
-func (p *plan) identity(env map[string]string) identity {
+func (p *creationPlan) identity(env map[string]string) identity {
 	return identity{
 		info: p.info, template: p.template, env: env, variables: p.variables, names: p.names, caPEM: p.caPEM, workspace: p.workspace, proxy: p.proxy, pids: p.spec.Limits.Pids, owned: p.owned, polls: p.polls,
 	}
 }
 
-// plan makes the plan of a request, which was resolved. It is checked whole.
-func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
+// makePlan makes the plan of a request, which was resolved. It is checked whole.
+func (l *planner) makePlan(ctx context.Context, req Request) (*creationPlan, error) {
 	if err := checkRequest(req); err != nil {
 		return nil, err
 	}
@@ -91,13 +91,13 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock, workspace: req.Policy.Workspace(), proxy: req.Policy.NetworkProxy()}
+	p := &creationPlan{engine: eng, template: tpl, names: names, caPEM: caPEM, lock: lock, workspace: req.Policy.Workspace(), proxy: req.Policy.NetworkProxy()}
 	p.info = p.newInfo(req, caps)
 	if p.info.Placeholders, err = l.placeholders(req); err != nil {
 		return nil, err
 	}
 	p.variables = placeholderVariables(req.Policy, p.info.Placeholders)
-	p.spec, err = l.spec(ctx, req, p)
+	p.spec, err = l.engineSpec(ctx, req, p)
 	p.info.Limits = p.spec.Limits
 	p.polls = missesHostEvents(p.info, caps.Wall)
 	return p, err
@@ -121,12 +121,12 @@ func (l *planner) lockOf(ctx context.Context, req Request) (*lockfile.Set, error
 }
 
 // newInfo is what is known of the sandbox before it is there.
-func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
+func (p *creationPlan) newInfo(req Request, caps engine.Capabilities) Info {
 	info := Info{
 		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: p.template.Name, Digest: p.template.Digest,
 		Engine: p.engine.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
 		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Workshop: req.source != nil, Proof: req.proof, Created: time.Now().UTC(),
-		Notes: req.Policy.Notes(), Lifetime: begun(req.Lifetime), Owner: req.Owner, Account: req.Account, Labels: req.Labels, Home: req.Home,
+		Notes: req.Policy.Notes(), Lifetime: begunLifetime(req.Lifetime), Owner: req.Owner, Account: req.Account, Labels: req.Labels, Home: req.Home,
 	}
 	_, info.TemplateMounts = mounts.Destinations(p.template.Mounts)
 	req.from.Name(&info)
@@ -146,8 +146,8 @@ func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
 	return info
 }
 
-// begun is the lifetime of a new sandbox, which has no lease that it could keep.
-func begun(l Lifetime) Lifetime {
+// begunLifetime is the lifetime of a new sandbox, which has no lease that it could keep.
+func begunLifetime(l Lifetime) Lifetime {
 	l.Lease = keptOr(l.Lease, 0)
 	return l
 }
@@ -161,8 +161,8 @@ func (l *planner) template(ctx context.Context, req Request) (template.Template,
 	return l.cfg.Templates.Get(ctx, cmp.Or(req.Template, l.cfg.DefaultTemplate))
 }
 
-// spec translates a request into the engine's terms.
-func (l *planner) spec(ctx context.Context, req Request, p *plan) (engine.Spec, error) {
+// engineSpec translates a request into the engine's terms.
+func (l *planner) engineSpec(ctx context.Context, req Request, p *creationPlan) (engine.Spec, error) {
 	limits := limitsOf(req.Policy)
 	if req.proof {
 		limits = controls.Lower(limits)
@@ -180,7 +180,7 @@ func (l *planner) spec(ctx context.Context, req Request, p *plan) (engine.Spec, 
 		return engine.Spec{}, err
 	}
 	p.info.Notes = append(p.info.Notes, mounts.NobodysFiles(shown, req.HostUID)...)
-	kept, err := l.home(ctx, req, p, shown, limits.DiskBytes)
+	kept, err := l.homeMounts(ctx, req, p, shown, limits.DiskBytes)
 	if err != nil {
 		return engine.Spec{}, err
 	}

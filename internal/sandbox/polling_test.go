@@ -17,13 +17,13 @@ func TestWatchersPollWhereNoEventComes(t *testing.T) {
 			want := len(shared) > 0 && wall != engine.WallContainer
 			who := identity{info: Info{WritableMounts: shared}}
 			who.polls = missesHostEvents(who.info, wall)
-			g := &guests{cfg: &Config{ClientEnv: func() map[string]string { return nil }}}
+			g := &guestCaller{cfg: &Config{ClientEnv: func() map[string]string { return nil }}}
 			for name := range pollingEnv() {
-				if _, got := g.environment(who)[name]; got != want {
+				if _, got := g.commandEnvironment(who)[name]; got != want {
 					t.Errorf("%s with %v: %s is set: %t, want %t", wall, shared, name, got, want)
 				}
 			}
-			if mode, got := g.environment(who)["UV_LINK_MODE"]; got != (len(shared) > 0) || got && mode != "copy" {
+			if mode, got := g.commandEnvironment(who)["UV_LINK_MODE"]; got != (len(shared) > 0) || got && mode != "copy" {
 				t.Errorf("%s with %v: uv is told %q", wall, shared, mode)
 			}
 		}
@@ -33,13 +33,13 @@ func TestWatchersPollWhereNoEventComes(t *testing.T) {
 // TestPollingIsADefault: the template, the request and nobody else say otherwise.
 func TestPollingIsADefault(t *testing.T) {
 	t.Parallel()
-	g := &guests{cfg: &Config{ClientEnv: func() map[string]string { return nil }}}
+	g := &guestCaller{cfg: &Config{ClientEnv: func() map[string]string { return nil }}}
 	for name := range pollingEnv() {
 		for _, who := range []identity{
 			{polls: true, env: map[string]string{name: "0"}},
 			{polls: true, template: template.Template{Env: map[string]string{name: "0"}}},
 		} {
-			if got := g.environment(who)[name]; got != "0" {
+			if got := g.commandEnvironment(who)[name]; got != "0" {
 				t.Errorf("%s is %q though it was asked to be 0", name, got)
 			}
 		}

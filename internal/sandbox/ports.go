@@ -27,17 +27,17 @@ const (
 // closing it is closing the program's, once it has what was written. ctx bounds the
 // connecting only.
 func (n *inside) Dial(ctx context.Context, id string, port int) (net.Conn, error) {
-	return n.dial(ctx, id, port, (*policy.Policy).Publishes)
+	return n.dialPort(ctx, id, port, (*policy.Policy).Publishes)
 }
 
 // DialHere is Dial for the host's own users, who can do the same by a command: where
 // the policy says nothing of ports they may connect to any.
 func (n *inside) DialHere(ctx context.Context, id string, port int) (net.Conn, error) {
-	return n.dial(ctx, id, port, (*policy.Policy).LeavesToHost)
+	return n.dialPort(ctx, id, port, (*policy.Policy).LeavesToHost)
 }
 
-func (n *inside) dial(ctx context.Context, id string, port int, may func(*policy.Policy, int) bool) (net.Conn, error) {
-	s, err := n.inUse(id)
+func (n *inside) dialPort(ctx context.Context, id string, port int, may func(*policy.Policy, int) bool) (net.Conn, error) {
+	s, err := n.runningSandbox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (n *inside) hangUp(id, dial string) {
 	if len(dial) > maxDial {
 		return
 	}
-	n.background.do(func() {
+	n.background.doInBackground(func() {
 		ctx, cancel := context.WithTimeout(n.background.ctx, hangUpTimeout)
 		defer cancel()
 		if _, err := n.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallHangUp, Dial: dial}); err != nil {
@@ -108,7 +108,7 @@ func (n *inside) hangUp(id, dial string) {
 // Send passes one frame (FrameStdin, FrameResize or FrameSignal) to a running
 // command. One that has ended is a fault.ErrConflict.
 func (n *inside) Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error {
-	s, err := n.inUse(id)
+	s, err := n.runningSandbox(id)
 	if err != nil {
 		return err
 	}

@@ -55,11 +55,11 @@ func (m *Manager) Prove(ctx context.Context, id string) (controls.Report, error)
 		return controls.Report{}, fault.Wrap(fault.ErrUnavailable, err, "no canary can be opened on this host")
 	}
 	defer canaries.Close()
-	if p.twin, err = m.twin(ctx, s); err != nil {
+	if p.twin, err = m.makeTwin(ctx, s); err != nil {
 		return controls.Report{}, err
 	}
-	defer p.end(ctx)
-	evidence := p.try(ctx, canaries)
+	defer p.endTwin(ctx)
+	evidence := p.tryAttempts(ctx, canaries)
 	if err := ctx.Err(); err != nil {
 		return controls.Report{}, err
 	}
@@ -77,8 +77,8 @@ func (m *Manager) capabilities(ctx context.Context, name string) (engine.Capabil
 	return eng.Capabilities(ctx)
 }
 
-// twin makes one of the template, whatever the sandbox itself was made from.
-func (m *Manager) twin(ctx context.Context, s *Sandbox) (*Sandbox, error) {
+// makeTwin makes one of the template, whatever the sandbox itself was made from.
+func (m *Manager) makeTwin(ctx context.Context, s *Sandbox) (*Sandbox, error) {
 	kept, err := m.remover.blueprints.Load(s.info.ID)
 	if err != nil {
 		return nil, err
@@ -109,16 +109,16 @@ type proof struct {
 	missing map[engine.Control]string
 }
 
-// end takes the twin away, if its memory's end has not.
-func (p *proof) end(ctx context.Context) {
+// endTwin takes the twin away, if its memory's end has not.
+func (p *proof) endTwin(ctx context.Context) {
 	err := p.m.Destroy(context.WithoutCancel(ctx), p.twin.info.ID)
 	if err != nil && !errors.Is(err, fault.ErrNotFound) {
 		p.m.cfg.Log.Error("the twin of a proof can't be taken away", "sandbox", p.twin.info.ID, "err", err)
 	}
 }
 
-// try makes all attempts; those that may end the twin come last.
-func (p *proof) try(ctx context.Context, canaries *controls.Canaries) controls.Evidence {
+// tryAttempts makes all attempts; those that may end the twin come last.
+func (p *proof) tryAttempts(ctx context.Context, canaries *controls.Canaries) controls.Evidence {
 	e := controls.Evidence{Missing: p.missing, Untried: map[probe.Attempt]string{}}
 	limits := p.twin.info.Limits
 	task := probe.Task{Token: p.token, Canaries: canaries.At(), ReadOnly: append(slices.Clone(p.twin.info.ReadOnlyMounts), mounts.AgentPlace)}
@@ -131,23 +131,23 @@ func (p *proof) try(ctx context.Context, canaries *controls.Canaries) controls.E
 		e.Untried[probe.Name] = "the policy lists every name: " + d.Reason
 	}
 	before, err := p.original(ctx)
-	p.step(ctx, &e, probe.Look, task, "")
+	p.runStep(ctx, &e, probe.Look, task, "")
 	task.Name = "" // it is the same question whoever asks
-	p.step(ctx, &e, probe.Look, task, "root")
+	p.runStep(ctx, &e, probe.Look, task, "root")
 	if e.Changed = before.changed(p.token); err != nil {
 		e.Changed = append(e.Changed, "nobody can tell, for it can't be looked at: "+err.Error())
 	}
 	if _, missing := p.missing[engine.ControlNProc]; !missing {
-		p.step(ctx, &e, probe.Processes, probe.Task{Pids: limits.Pids}, "")
+		p.runStep(ctx, &e, probe.Processes, probe.Task{Pids: limits.Pids}, "")
 	}
 	if _, missing := p.missing[engine.ControlDiskCap]; !missing {
-		p.step(ctx, &e, probe.Disk, probe.Task{Token: p.token, DiskBytes: limits.DiskBytes}, "")
+		p.runStep(ctx, &e, probe.Disk, probe.Task{Token: p.token, DiskBytes: limits.DiskBytes}, "")
 	}
 	if _, missing := p.missing[engine.ControlCPU]; !missing {
 		p.compute(ctx, &e, limits.CPU)
 	}
 	if _, missing := p.missing[engine.ControlMemory]; !missing {
-		p.fill(ctx, &e, limits.MemoryBytes)
+		p.fillMemory(ctx, &e, limits.MemoryBytes)
 	}
 	canaries.Close()
 	e.Visits = canaries.Visits()
@@ -157,9 +157,9 @@ func (p *proof) try(ctx context.Context, canaries *controls.Canaries) controls.E
 	return e
 }
 
-// step runs the probe once and takes its words.
-func (p *proof) step(ctx context.Context, e *controls.Evidence, step probe.Step, task probe.Task, user string) {
-	words, err := p.run(ctx, step, task, user)
+// runStep runs the probe once and takes its words.
+func (p *proof) runStep(ctx context.Context, e *controls.Evidence, step probe.Step, task probe.Task, user string) {
+	words, err := p.runProbe(ctx, step, task, user)
 	e.Words = append(e.Words, words...)
 	if err != nil {
 		e.Trouble = append(e.Trouble, fmt.Sprintf("%s as %s: %v", step, cmp.Or(user, "the user of commands"), err))
@@ -177,13 +177,13 @@ func (p *proof) compute(ctx context.Context, e *controls.Evidence, limit float64
 		return
 	}
 	for range computeTries {
-		began, before, err := p.used(ctx)
+		began, before, err := p.usedByTwin(ctx)
 		if err != nil {
 			e.Trouble = append(e.Trouble, "what the twin has of the processors can't be read: "+err.Error())
 			return
 		}
-		p.step(ctx, e, probe.Compute, probe.Task{Threads: 2 * runtime.NumCPU()}, "")
-		ended, after, err := p.used(ctx)
+		p.runStep(ctx, e, probe.Compute, probe.Task{Threads: 2 * runtime.NumCPU()}, "")
+		ended, after, err := p.usedByTwin(ctx)
 		if err != nil {
 			e.Trouble = append(e.Trouble, "what the twin has of the processors can't be read: "+err.Error())
 			return
@@ -198,15 +198,15 @@ func (p *proof) compute(ctx context.Context, e *controls.Evidence, limit float64
 	e.Untried[probe.CPULimit] = e.Computed.Unmet()
 }
 
-// used is what the twin has used, by the host's count, and when that was.
-func (p *proof) used(ctx context.Context) (time.Time, engine.Stats, error) {
+// usedByTwin is what the twin has used, by the host's count, and when that was.
+func (p *proof) usedByTwin(ctx context.Context) (time.Time, engine.Stats, error) {
 	stats, err := p.twin.instance.Stats(ctx)
 	return time.Now(), stats, err
 }
 
-// fill uses more memory than there may be. Whether that ended it, the host says.
-func (p *proof) fill(ctx context.Context, e *controls.Evidence, limit int64) {
-	p.step(ctx, e, probe.Memory, probe.Task{MemoryBytes: limit}, "")
+// fillMemory uses more memory than there may be. Whether that ended it, the host says.
+func (p *proof) fillMemory(ctx context.Context, e *controls.Evidence, limit int64) {
+	p.runStep(ctx, e, probe.Memory, probe.Task{MemoryBytes: limit}, "")
 	if stats, err := p.twin.instance.Stats(ctx); err == nil && stats.MemoryKills > 0 {
 		e.OutOfMemory = true
 		return
@@ -217,9 +217,9 @@ func (p *proof) fill(ctx context.Context, e *controls.Evidence, limit int64) {
 	e.OutOfMemory = err == nil && exit.OOM
 }
 
-// run starts the agent's program as the probe, as an ordinary command that nobody judges:
+// runProbe starts the agent's program as the probe, as an ordinary command that nobody judges:
 // it is the daemon's own, and what it does is known.
-func (p *proof) run(ctx context.Context, step probe.Step, task probe.Task, user string) ([]probe.Word, error) {
+func (p *proof) runProbe(ctx context.Context, step probe.Step, task probe.Task, user string) ([]probe.Word, error) {
 	text, err := json.Marshal(task)
 	if err != nil {
 		return nil, err

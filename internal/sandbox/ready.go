@@ -18,9 +18,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
-// kind is what a pool.Class says: everything in which two fresh instances may
+// instanceKind is what a pool.Class says: everything in which two fresh instances may
 // differ.
-type kind struct {
+type instanceKind struct {
 	Engine  string       `json:"engine"`
 	Spec    engine.Spec  `json:"spec"` // without id, host name, labels and share
 	Account channel.User `json:"account"`
@@ -31,9 +31,9 @@ type kind struct {
 	Warm map[string]string `json:"warm,omitempty"`
 }
 
-// class is what the sandbox that was planned has in common with others.
-func (p *plan) class() (pool.Class, error) {
-	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.identity(nil).user(), Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly}
+// poolClass is what the sandbox that was planned has in common with others.
+func (p *creationPlan) poolClass() (pool.Class, error) {
+	k := instanceKind{Engine: p.engine.Name(), Spec: p.spec, Account: p.identity(nil).commandUser(), Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly}
 	if p.info.Template == template.NameInterpreter {
 		k.Warm = maps.Clone(p.identity(nil).template.Env)
 		k.Warm["HOME"] = k.Account.Home
@@ -60,13 +60,13 @@ func newReady(cfg *Config, known *registry, b *background) *ready {
 	return r
 }
 
-// claim takes an instance out of the pool for a plan, if there is one; the plan
+// claimInstance takes an instance out of the pool for a plan, if there is one; the plan
 // has its id then.
-func (r *ready) claim(ctx context.Context, p *plan) {
+func (r *ready) claimInstance(ctx context.Context, p *creationPlan) {
 	if p.info.Plan || p.info.Workshop || p.info.IsCopy() || !p.info.Home.IsZero() {
 		return
 	}
-	c, err := p.class()
+	c, err := p.poolClass()
 	if err != nil {
 		return
 	}
@@ -74,12 +74,12 @@ func (r *ready) claim(ctx context.Context, p *plan) {
 	if !ok {
 		return
 	}
-	p.claimed = r.registry.member(member.ID) // start makes it the sandbox's
+	p.claimed = r.registry.poolMember(member.ID) // start makes it the sandbox's
 	p.info.ID, p.spec.ID, p.spec.Hostname = member.ID, member.ID, member.ID
 }
 
 // unclaim takes away what was claimed for a plan that comes to nothing.
-func (r *ready) unclaim(ctx context.Context, p *plan) {
+func (r *ready) unclaim(ctx context.Context, p *creationPlan) {
 	if p.claimed == nil {
 		return
 	}
@@ -92,7 +92,7 @@ var _ pool.Maker = (*ready)(nil)
 
 // Make implements pool.Maker.
 func (r *ready) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
-	var k kind
+	var k instanceKind
 	if err := json.Unmarshal([]byte(c), &k); err != nil {
 		return pool.Member{}, err
 	}
@@ -111,7 +111,7 @@ func (r *ready) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
 		return pool.Member{}, errors.Join(err, inst.Destroy(context.WithoutCancel(ctx)))
 	}
 	r.registry.enlist(k.Spec.ID, inst)
-	r.background.do(func() {
+	r.background.doInBackground(func() {
 		if _, err := inst.Wait(r.background.ctx); err == nil {
 			r.pool.Lost(context.WithoutCancel(r.background.ctx), k.Spec.ID)
 		}
@@ -121,14 +121,14 @@ func (r *ready) Make(ctx context.Context, c pool.Class) (pool.Member, error) {
 
 // settleIn waits for the agent, has it write the files that all sandboxes have,
 // and stops the instance.
-func (r *ready) settleIn(ctx context.Context, k kind) error {
+func (r *ready) settleIn(ctx context.Context, k instanceKind) error {
 	caPEM, names, err := r.cfg.Trust(ctx)
 	if err != nil {
 		return err
 	}
 	_, err = r.cfg.Keeper.Call(ctx, k.Spec.ID, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
 		Hostname: k.Spec.Hostname, MachineID: machineID(k.Spec.ID), CAPEM: caPEM, Names: names, User: k.Account,
-		Seed: seed(), Now: time.Now().UnixNano(), Workspace: k.Workspace, WorkspaceReadOnly: k.WorkspaceReadOnly,
+		Seed: newSeed(), Now: time.Now().UnixNano(), Workspace: k.Workspace, WorkspaceReadOnly: k.WorkspaceReadOnly,
 		Limits: channel.ExecLimits{NProc: k.Spec.Limits.Pids, NoFile: defaultNoFile},
 	}})
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *ready) Room(_ context.Context, c pool.Class) error {
 // roomFor tells whether a member of a class fits into what is available, so that the reserve
 // stays.
 func roomFor(c pool.Class, available int64) error {
-	var k kind
+	var k instanceKind
 	if err := json.Unmarshal([]byte(c), &k); err != nil {
 		return err
 	}

@@ -17,11 +17,11 @@ func (named) Name() string { return "named" }
 // whoever asks for the like.
 func TestAMemberIsForAnybody(t *testing.T) {
 	spec := engine.Spec{ID: "sb1", Hostname: "sb1", Labels: map[string]string{"run": "r"}, Share: "tok-1"}
-	asked, err := (&plan{engine: named{}, spec: spec}).class()
+	asked, err := (&creationPlan{engine: named{}, spec: spec}).poolClass()
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := (&plan{engine: named{}, spec: engine.Spec{ID: "sb2", Hostname: "sb2"}}).class()
+	made, err := (&creationPlan{engine: named{}, spec: engine.Spec{ID: "sb2", Hostname: "sb2"}}).poolClass()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestAMemberIsForAnybody(t *testing.T) {
 		t.Errorf("a token asks for %s, and the pool makes %s", asked, made)
 	}
 	spec.Limits.CPU = 2
-	if larger, err := (&plan{engine: named{}, spec: spec}).class(); err != nil || larger == made {
+	if larger, err := (&creationPlan{engine: named{}, spec: spec}).poolClass(); err != nil || larger == made {
 		t.Errorf("another size is the same class: %v", err)
 	}
 }
@@ -37,11 +37,11 @@ func TestAMemberIsForAnybody(t *testing.T) {
 // TestRoomForAMember: what a member needs is free beside the reserve, and one with a kernel
 // that waits needs more.
 func TestRoomForAMember(t *testing.T) {
-	plain, err := (&plan{engine: named{}}).class()
+	plain, err := (&creationPlan{engine: named{}}).poolClass()
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(kind{Engine: "named", Warm: map[string]string{"HOME": "/home/agent"}})
+	data, err := json.Marshal(instanceKind{Engine: "named", Warm: map[string]string{"HOME": "/home/agent"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ func newRegistry() *registry {
 	return &registry{sandboxes: map[string]*Sandbox{}, members: map[string]engine.Instance{}, making: map[string]int{}}
 }
 
-// get returns a sandbox, or fault.ErrNotFound.
-func (r *registry) get(id string) (*Sandbox, error) {
+// getSandbox returns a sandbox, or fault.ErrNotFound.
+func (r *registry) getSandbox(id string) (*Sandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, ok := r.sandboxes[id]
@@ -32,8 +32,8 @@ func (r *registry) get(id string) (*Sandbox, error) {
 	return s, nil
 }
 
-// list returns all sandboxes, oldest first.
-func (r *registry) list() []*Sandbox {
+// listSandboxes returns all sandboxes, oldest first.
+func (r *registry) listSandboxes() []*Sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make([]*Sandbox, 0, len(r.sandboxes))
@@ -44,28 +44,28 @@ func (r *registry) list() []*Sandbox {
 	return all
 }
 
-// count is how many sandboxes there are or are being made.
-func (r *registry) count() int {
+// countSandboxes is how many sandboxes there are or are being made.
+func (r *registry) countSandboxes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.sandboxes) + len(r.making)
 }
 
-func (r *registry) add(s *Sandbox) {
+func (r *registry) addSandbox(s *Sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sandboxes[s.info.ID] = s
 }
 
-func (r *registry) drop(s *Sandbox) {
+func (r *registry) dropSandbox(s *Sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.sandboxes, s.info.ID)
 }
 
-// knows reports whether an id is a sandbox's, or will be one's. To be asked after
+// knowsID reports whether an id is a sandbox's, or will be one's. To be asked after
 // what is to be swept was found, never before.
-func (r *registry) knows(id string) bool {
+func (r *registry) knowsID(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sandboxes[id] != nil || r.making[id] > 0 || r.members[id] != nil
@@ -92,8 +92,8 @@ func (r *registry) enlist(id string, inst engine.Instance) {
 	r.members[id] = inst
 }
 
-// member is the pool's of an id; nil: there is none.
-func (r *registry) member(id string) engine.Instance {
+// poolMember is the pool's of an id; nil: there is none.
+func (r *registry) poolMember(id string) engine.Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.members[id]

@@ -32,9 +32,9 @@ type Stuck struct {
 	Next  time.Time // when it is tried again at the latest
 }
 
-// fail notes that a try failed, and when there is to be another. tended tells that
+// noteFailure notes that a try failed, and when there is to be another. tended tells that
 // somebody sees to that already.
-func (r *removal) fail(now time.Time, least time.Duration) (pause time.Duration, tended bool) {
+func (r *removal) noteFailure(now time.Time, least time.Duration) (pause time.Duration, tended bool) {
 	r.try = nil
 	if r.failed.Tries++; r.failed.Tries == 1 {
 		r.failed.Since = now

@@ -30,18 +30,18 @@ type remover struct {
 
 // destroy ends a sandbox and takes it away; see Manager.Destroy.
 func (r *remover) destroy(ctx context.Context, id string) (err error) {
-	ctx, done := r.spans.begin(ctx, VerbDestroy, id)
+	ctx, done := r.spans.beginSpan(ctx, VerbDestroy, id)
 	defer func() { done(nil, "", err) }()
-	s, err := r.registry.get(id)
+	s, err := r.registry.getSandbox(id)
 	if err != nil {
 		return err
 	}
-	return r.end(ctx, s, "destroyed")
+	return r.endSandbox(ctx, s, "destroyed")
 }
 
 // endFor ends a sandbox for what was found on its disk; it returns at once.
 func (r *remover) endFor(s *Sandbox, why string) {
-	r.background.do(func() {
+	r.background.doInBackground(func() {
 		r.cfg.Log.Warn("a sandbox is ended, as its policy asks", "sandbox", s.info.ID, "why", why)
 		if err := r.destroy(r.background.ctx, s.info.ID); err != nil && !errors.Is(err, fault.ErrNotFound) {
 			r.cfg.Log.Error("a sandbox that its policy ends can't be destroyed", "sandbox", s.info.ID, "err", err)
@@ -76,9 +76,9 @@ func (r *remover) claimEnd(ctx context.Context, s *Sandbox, exit *engine.Exit, r
 	return try, true
 }
 
-// end takes a sandbox away, or waits for whoever does. What can't be taken away is
+// endSandbox takes a sandbox away, or waits for whoever does. What can't be taken away is
 // tried again in the background until it is.
-func (r *remover) end(ctx context.Context, s *Sandbox, reason string) error {
+func (r *remover) endSandbox(ctx context.Context, s *Sandbox, reason string) error {
 	try, mine := r.claimEnd(ctx, s, nil, reason)
 	if mine {
 		faultpoint.Hit(faultpoint.DestroyJournaled)
@@ -92,8 +92,8 @@ func (r *remover) end(ctx context.Context, s *Sandbox, reason string) error {
 	}
 }
 
-// fail takes a sandbox away that ended by itself.
-func (r *remover) fail(ctx context.Context, s *Sandbox, exit engine.Exit) {
+// failSandbox takes a sandbox away that ended by itself.
+func (r *remover) failSandbox(ctx context.Context, s *Sandbox, exit engine.Exit) {
 	try, mine := r.claimEnd(ctx, s, &exit, exit.Reason)
 	if !mine {
 		return
@@ -102,9 +102,9 @@ func (r *remover) fail(ctx context.Context, s *Sandbox, exit engine.Exit) {
 	_ = r.attempt(ctx, s, try) // the log has it, and it is tried again
 }
 
-// lose gives up a sandbox that can't be thawed: it has failed, and is taken away.
-func (r *remover) lose(s *Sandbox, reason string) {
-	r.background.do(func() { r.fail(r.background.ctx, s, engine.Exit{Code: lostCode, Reason: reason}) })
+// loseSandbox gives up a sandbox that can't be thawed: it has failed, and is taken away.
+func (r *remover) loseSandbox(s *Sandbox, reason string) {
+	r.background.doInBackground(func() { r.failSandbox(r.background.ctx, s, engine.Exit{Code: lostCode, Reason: reason}) })
 }
 
 // lostCode is the exit code of what was lost: as if killed.
@@ -115,23 +115,23 @@ func (r *remover) attempt(ctx context.Context, s *Sandbox, try *attempt) error {
 	s.mu.Lock()
 	reason := s.removal.reason
 	s.mu.Unlock()
-	try.err = r.remove(context.WithoutCancel(ctx), s, reason)
+	try.err = r.removeSandbox(context.WithoutCancel(ctx), s, reason)
 	if try.err != nil {
-		r.stuck(s, try.err)
+		r.noteStuck(s, try.err)
 	}
 	close(try.over)
 	return try.err
 }
 
-// stuck keeps in mind that a sandbox could not be taken away, and sees to it that it
+// noteStuck keeps in mind that a sandbox could not be taken away, and sees to it that it
 // is tried again.
-func (r *remover) stuck(s *Sandbox, cause error) {
+func (r *remover) noteStuck(s *Sandbox, cause error) {
 	s.mu.Lock()
-	pause, tended := s.removal.fail(time.Now(), r.cfg.EndRetry)
+	pause, tended := s.removal.noteFailure(time.Now(), r.cfg.EndRetry)
 	s.mu.Unlock()
 	r.cfg.Log.Error("a sandbox can't be taken away; it is tried again", "sandbox", s.info.ID, "run", s.info.Run, "again_in", pause, "err", cause)
-	if !tended && !r.background.over() {
-		r.background.do(func() { r.tryAgain(s) })
+	if !tended && !r.background.isOver() {
+		r.background.doInBackground(func() { r.tryAgain(s) })
 	}
 }
 
@@ -149,13 +149,13 @@ func (r *remover) tryAgain(s *Sandbox) {
 			pause.Stop()
 			return
 		}
-		_ = r.end(r.background.ctx, s, "destroyed") // the log has it
+		_ = r.endSandbox(r.background.ctx, s, "destroyed") // the log has it
 	}
 }
 
-// remove destroys the instance, writes the record and forgets the sandbox. An end
+// removeSandbox destroys the instance, writes the record and forgets the sandbox. An end
 // that could not be recorded stays in the journal, for the next reconcile.
-func (r *remover) remove(ctx context.Context, s *Sandbox, reason string) error {
+func (r *remover) removeSandbox(ctx context.Context, s *Sandbox, reason string) error {
 	s.waits.Close()
 	faultpoint.Hit(faultpoint.DestroyQuiet)
 	s.commands.SettleAll(ctx)
@@ -178,11 +178,11 @@ func (r *remover) remove(ctx context.Context, s *Sandbox, reason string) error {
 	r.forgetFiles(s.info.ID)
 	if recorded != nil {
 		s.setState(Destroyed)
-	} else if err := r.tracker.enter(ctx, s, Destroyed, reason); err != nil {
+	} else if err := r.tracker.enterState(ctx, s, Destroyed, reason); err != nil {
 		r.cfg.Log.Error("a sandbox's end is not in order", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
 	}
 	faultpoint.Hit(faultpoint.DestroyForgotten)
-	r.forget(s)
+	r.forgetSandbox(s)
 	return nil
 }
 
@@ -192,13 +192,13 @@ func (r *remover) forgetFiles(id string) {
 	r.inventory.Forget(id)
 }
 
-// forget lets go all that is kept of a sandbox that is gone.
-func (r *remover) forget(s *Sandbox) {
+// forgetSandbox lets go all that is kept of a sandbox that is gone.
+func (r *remover) forgetSandbox(s *Sandbox) {
 	r.tracker.ends.Drop(s.info.ID)
 	r.tracker.quotas.Drop(s.info.ID)
 	r.cfg.Homes.Drop(s.info.ID)
-	r.registry.drop(s)
-	r.keys.drop(s)
+	r.registry.dropSandbox(s)
+	r.keys.dropKey(s)
 	r.dropLock(r.background.ctx, s.info, func() {})
 	close(s.gone)
 }
@@ -230,7 +230,7 @@ func (r *remover) lockDigests(ctx context.Context) (map[string]bool, error) {
 	for _, e := range entries {
 		has[e.Info.LockDigest] = true
 	}
-	for _, s := range r.registry.list() {
+	for _, s := range r.registry.listSandboxes() {
 		has[s.info.LockDigest] = true
 	}
 	for _, snap := range r.copies.List() {
@@ -242,9 +242,9 @@ func (r *remover) lockDigests(ctx context.Context) (map[string]bool, error) {
 // watchPause is how long a keeper that does not answer is left alone.
 const watchPause = time.Second
 
-// watch waits for the instance to end. If nobody asked for that, the sandbox
+// watchInstance waits for the instance to end. If nobody asked for that, the sandbox
 // failed: it is recorded, and its remains are taken away.
-func (r *remover) watch(s *Sandbox) {
+func (r *remover) watchInstance(s *Sandbox) {
 	ctx := r.background.ctx
 	for {
 		exit, err := s.instance.Wait(ctx)
@@ -252,10 +252,10 @@ func (r *remover) watch(s *Sandbox) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			r.fail(ctx, s, exit)
+			r.failSandbox(ctx, s, exit)
 			return
 		case errors.Is(err, fault.ErrNotFound): // another keeper answers
-			r.fail(ctx, s, engine.Exit{Code: lostCode, Reason: recovery.KeeperEnded})
+			r.failSandbox(ctx, s, engine.Exit{Code: lostCode, Reason: recovery.KeeperEnded})
 			return
 		}
 		r.cfg.Log.Warn("a sandbox can't be watched; it is tried again", "sandbox", s.info.ID, "run", s.info.Run, "err", err)

@@ -32,8 +32,8 @@ type Applied struct {
 	Narrowed int
 }
 
-// put replaces the document of a source; see Manager.PolicyPut.
-func (r *replacements) put(ctx context.Context, p *policy.Policy, source string, narrow bool) (Applied, error) {
+// putDocument replaces the document of a source; see Manager.PolicyPut.
+func (r *replacements) putDocument(ctx context.Context, p *policy.Policy, source string, narrow bool) (Applied, error) {
 	r.mu.Lock()
 	if narrow {
 		r.bySource[source] = p
@@ -43,8 +43,8 @@ func (r *replacements) put(ctx context.Context, p *policy.Policy, source string,
 	r.mu.Unlock()
 	var a Applied
 	var errs []error
-	for _, s := range r.registry.list() { // one that is not in it yet applies what was put
-		if !s.under(source, p) {
+	for _, s := range r.registry.listSandboxes() { // one that is not in it yet applies what was put
+		if !s.isUnder(source, p) {
 			continue
 		}
 		a.Live++
@@ -63,20 +63,20 @@ func (r *replacements) put(ctx context.Context, p *policy.Policy, source string,
 	return a, errors.Join(errs...)
 }
 
-// under tells whether a sandbox that lives began under another document of source.
-func (s *Sandbox) under(source string, p *policy.Policy) bool {
+// isUnder tells whether a sandbox that lives began under another document of source.
+func (s *Sandbox) isUnder(source string, p *policy.Policy) bool {
 	state, _ := s.State()
 	gone := state == Destroying || state == Destroyed || state == Failed
 	return !gone && source != "" && s.info.PolicySource == source && s.info.PolicyDigest != p.Digest()
 }
 
-// apply narrows a sandbox that was being made under a document which was replaced
+// applyReplaced narrows a sandbox that was being made under a document which was replaced
 // meanwhile, or is a copy of one that was made before that. It must be in the registry.
-func (r *replacements) apply(ctx context.Context, s *Sandbox) error {
+func (r *replacements) applyReplaced(ctx context.Context, s *Sandbox) error {
 	r.mu.Lock()
 	p := r.bySource[s.info.PolicySource]
 	r.mu.Unlock()
-	if p != nil && s.under(s.info.PolicySource, p) {
+	if p != nil && s.isUnder(s.info.PolicySource, p) {
 		if err := r.door.NarrowPolicy(ctx, s.info.ID, p); err != nil {
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 )
 
-// lease finds the snapshot that a request names and has it lie plain, which takes long
+// leaseSnapshot finds the snapshot that a request names and has it lie plain, which takes long
 // if it was compressed; nil if it names none.
-func (l *planner) lease(ctx context.Context, req Request) (*snapshots.Lease, error) {
+func (l *planner) leaseSnapshot(ctx context.Context, req Request) (*snapshots.Lease, error) {
 	if req.Snapshot == "" || req.from != nil {
 		return nil, nil //nolint:nilnil // most sandboxes are made from no snapshot
 	}
@@ -21,11 +21,11 @@ func (l *planner) lease(ctx context.Context, req Request) (*snapshots.Lease, err
 	return l.copies.Lease(ctx, req.Owner.Token, req.Snapshot)
 }
 
-// resolve fills a request with what is not its own to say, if it is for a copy:
+// resolveRequest fills a request with what is not its own to say, if it is for a copy:
 // template, engine, mounts and account are those of the source, and so are policy
 // and lockfiles unless it has its own. The caller releases its from; the lease of the
 // snapshot, if there is one, is part of that.
-func (l *planner) resolve(ctx context.Context, req Request, lease *snapshots.Lease) (Request, error) {
+func (l *planner) resolveRequest(ctx context.Context, req Request, lease *snapshots.Lease) (Request, error) {
 	if req.from == nil {
 		if lease == nil {
 			return req, nil
@@ -36,7 +36,7 @@ func (l *planner) resolve(ctx context.Context, req Request, lease *snapshots.Lea
 			return req, err
 		}
 	}
-	filled, err := l.fill(req)
+	filled, err := l.fillFromSource(req)
 	if err != nil {
 		req.from.Release()
 		return req, err
@@ -44,8 +44,8 @@ func (l *planner) resolve(ctx context.Context, req Request, lease *snapshots.Lea
 	return filled, nil
 }
 
-// fill has a copy be what its source is, where the request says nothing.
-func (l *planner) fill(req Request) (Request, error) {
+// fillFromSource has a copy be what its source is, where the request says nothing.
+func (l *planner) fillFromSource(req Request) (Request, error) {
 	from := req.from
 	if req.Plan {
 		return req, fault.Invalid("a plan is made in a sandbox of its own, not in a copy")

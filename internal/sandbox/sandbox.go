@@ -110,8 +110,8 @@ func (s *Sandbox) PolicyName() string {
 	return filepath.Base(s.info.PolicySource)
 }
 
-// over reports whether the sandbox is being taken away, or has been.
-func (s *Sandbox) over() bool {
+// isOver reports whether the sandbox is being taken away, or has been.
+func (s *Sandbox) isOver() bool {
 	state, _ := s.State()
 	return state.Ends()
 }

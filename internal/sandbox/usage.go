@@ -16,7 +16,7 @@ const diskTimeout = 5 * time.Second
 // disk, which is the guest's word and what the limit is if it does not give it.
 // It does not count as use.
 func (n *inside) Usage(ctx context.Context, id string) (Usage, error) {
-	s, err := n.registry.get(id)
+	s, err := n.registry.getSandbox(id)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -35,8 +35,8 @@ func (n *inside) Usage(ctx context.Context, id string) (Usage, error) {
 		last.MemoryKills = stats.MemoryKills // what somebody asks right after a command's end
 		return last, nil
 	}
-	usage := s.usage.next(now, stats, s.info.Limits)
-	if disk, err := n.disk(ctx, s); err == nil {
+	usage := s.usage.nextUsage(now, stats, s.info.Limits)
+	if disk, err := n.askDisk(ctx, s); err == nil {
 		usage.DiskBytes = disk.Total - disk.Free
 		if usage.DiskLimit == 0 {
 			usage.DiskLimit = disk.Total
@@ -46,8 +46,8 @@ func (n *inside) Usage(ctx context.Context, id string) (Usage, error) {
 	return usage, nil
 }
 
-// disk asks the guest how full its root file system is.
-func (n *inside) disk(ctx context.Context, s *Sandbox) (channel.DiskUsage, error) {
+// askDisk asks the guest how full its root file system is.
+func (n *inside) askDisk(ctx context.Context, s *Sandbox) (channel.DiskUsage, error) {
 	var disk channel.DiskUsage
 	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
 	defer cancel()

@@ -41,7 +41,7 @@ const maxTries = 16
 // Scanner makes one for a stream. A value that is one of the known texts, has one in it, or
 // is a part of one is passed over: it is no secret, and only looks like one.
 func (s *Set) Scanner(p Plan, known ...string) *Scanner {
-	return &Scanner{rules: s.rules, table: s.table(p), plan: p, runs: make([]run, len(s.rules)), known: known}
+	return &Scanner{rules: s.rules, table: s.tableFor(p), plan: p, runs: make([]run, len(s.rules)), known: known}
 }
 
 // Write takes the next bytes, and returns what may go out, and what was found. out is good
@@ -55,11 +55,11 @@ func (s *Scanner) Write(chunk []byte) (out []byte, found []Finding) {
 	}
 	s.compact()
 	s.buf = append(s.buf, chunk...)
-	found = s.look(false)
+	found = s.lookAhead(false)
 	if !s.plan.Holds() {
 		return s.Release(), found
 	}
-	return s.let(s.done), found
+	return s.letOut(s.done), found
 }
 
 // Release gives out what waits, because it has waited for long enough. What it was the
@@ -68,7 +68,7 @@ func (s *Scanner) Release() []byte {
 	if s.blocked {
 		return nil
 	}
-	return s.let(len(s.buf))
+	return s.letOut(len(s.buf))
 }
 
 // Close is the end of the stream.
@@ -76,8 +76,8 @@ func (s *Scanner) Close() (out []byte, found []Finding) {
 	if s.blocked {
 		return nil, nil
 	}
-	found = s.look(true)
-	return s.let(s.done), found
+	found = s.lookAhead(true)
+	return s.letOut(s.done), found
 }
 
 // Blocked tells that nothing goes out any more.
@@ -94,8 +94,8 @@ func (s *Scanner) Patience() time.Duration {
 	return ShortPatience
 }
 
-// let gives out the bytes up to a place.
-func (s *Scanner) let(upto int) []byte {
+// letOut gives out the bytes up to a place.
+func (s *Scanner) letOut(upto int) []byte {
 	from := s.out
 	s.out = max(s.out, upto)
 	return s.buf[from:s.out]
@@ -113,23 +113,23 @@ func (s *Scanner) compact() {
 	s.out -= drop
 }
 
-// verdict is what a rule says at a place.
-type verdict int
+// ruleVerdict is what a rule says at a place.
+type ruleVerdict int
 
 const (
-	nothing   verdict = iota
-	undecided         // more bytes are needed
+	nothing   ruleVerdict = iota
+	undecided             // more bytes are needed
 	value
 	passed // a value that is known
 )
 
-// look decides as many bytes as it can; all of them if no more come.
-func (s *Scanner) look(final bool) (found []Finding) {
+// lookAhead decides as many bytes as it can; all of them if no more come.
+func (s *Scanner) lookAhead(final bool) (found []Finding) {
 	b, t := s.buf, s.table
 	i := s.done
 	s.begun = false
 	for ; i+1 < len(b); i++ {
-		p := pair(b[i], b[i+1])
+		p := pairOf(b[i], b[i+1])
 		if t.gate[p>>6]>>(p&63)&1 == 0 {
 			continue
 		}
@@ -137,7 +137,7 @@ func (s *Scanner) look(final bool) (found []Finding) {
 		if of.after != nil && i > 0 && of.after[b[i-1]] {
 			continue
 		}
-		v, f := s.at(i, of.candidates, final)
+		v, f := s.judgeAt(i, of.candidates, final)
 		if v == undecided {
 			break
 		}
@@ -150,7 +150,7 @@ func (s *Scanner) look(final bool) (found []Finding) {
 			continue
 		}
 		found = append(found, f)
-		if s.take(f, end) {
+		if s.takeFinding(f, end) {
 			s.done = int(f.At - s.base)
 			return found
 		}
@@ -163,8 +163,8 @@ func (s *Scanner) look(final bool) (found []Finding) {
 	return found
 }
 
-// take does what becomes of a value; true: nothing goes out any more.
-func (s *Scanner) take(f Finding, end int) (over bool) {
+// takeFinding does what becomes of a value; true: nothing goes out any more.
+func (s *Scanner) takeFinding(f Finding, end int) (over bool) {
 	switch f.Outcome {
 	case Redact:
 		for i := max(int(f.At-s.base), s.out); i < end; i++ {
@@ -178,8 +178,8 @@ func (s *Scanner) take(f Finding, end int) (over bool) {
 	return false
 }
 
-// at asks the rules that may apply at a place.
-func (s *Scanner) at(i int, all []candidate, final bool) (verdict, Finding) {
+// judgeAt asks the rules that may apply at a place.
+func (s *Scanner) judgeAt(i int, all []candidate, final bool) (ruleVerdict, Finding) {
 	for _, c := range all {
 		r, rest := &s.rules[c.rule], s.buf[i:]
 		switch {
@@ -193,14 +193,14 @@ func (s *Scanner) at(i int, all []candidate, final bool) (verdict, Finding) {
 		case string(rest[:len(c.begins)]) != c.begins:
 			continue
 		}
-		v, from, to := s.try(c.rule, i, final)
+		v, from, to := s.tryRule(c.rule, i, final)
 		switch v {
 		case nothing, passed:
 		case undecided:
 			s.begun = s.begun || c.begins != ""
 			return undecided, Finding{}
 		case value:
-			return s.sort(i+from, i+to), Finding{
+			return s.sortFound(i+from, i+to), Finding{
 				Rule: r.Name, Class: r.Class, Outcome: s.plan.Of(r.Class), At: s.base + int64(i+from), Length: to - from,
 				Sum: sha256.Sum256(s.buf[i+from : i+to]), Late: s.out > i+from && s.plan.Of(r.Class) > Report,
 			}
@@ -209,8 +209,8 @@ func (s *Scanner) at(i int, all []candidate, final bool) (verdict, Finding) {
 	return nothing, Finding{}
 }
 
-// sort tells values from known ones.
-func (s *Scanner) sort(from, to int) verdict {
+// sortFound tells values from known ones.
+func (s *Scanner) sortFound(from, to int) ruleVerdict {
 	text := s.buf[from:to]
 	for _, k := range s.known {
 		if bytes.Contains(text, []byte(k)) || len(text) <= len(k) && strings.Contains(k, string(text)) {
@@ -220,8 +220,8 @@ func (s *Scanner) sort(from, to int) verdict {
 	return value
 }
 
-// try asks one rule about the run that begins at a place.
-func (s *Scanner) try(rule, i int, final bool) (v verdict, from, to int) {
+// tryRule asks one rule about the run that begins at a place.
+func (s *Scanner) tryRule(rule, i int, final bool) (v ruleVerdict, from, to int) {
 	r, known := &s.rules[rule], &s.runs[rule]
 	n, closed := s.extent(r, known, i)
 	if n < r.Most && !closed && !final {

@@ -39,7 +39,7 @@ func NewSet(rules ...Rule) *Set {
 			t := &table{}
 			for i, r := range rules {
 				if classes>>r.Class&1 != 0 {
-					t.add(i, r)
+					t.addRule(i, r)
 				}
 			}
 			return t
@@ -48,8 +48,8 @@ func NewSet(rules ...Rule) *Set {
 	return s
 }
 
-// table is the one for a plan.
-func (s *Set) table(p Plan) *table {
+// tableFor is the one for a plan.
+func (s *Set) tableFor(p Plan) *table {
 	classes := 0
 	if p.Secrets != Off {
 		classes |= 1 << Secret
@@ -60,9 +60,9 @@ func (s *Set) table(p Plan) *table {
 	return s.tables[classes]()
 }
 
-func (t *table) add(i int, r Rule) {
+func (t *table) addRule(i int, r Rule) {
 	for _, b := range r.Begins {
-		t.open(pair(b[0], b[1]), candidate{i, b}, r)
+		t.openPair(pairOf(b[0], b[1]), candidate{i, b}, r)
 	}
 	if r.Opens == nil {
 		return
@@ -70,13 +70,13 @@ func (t *table) add(i int, r Rule) {
 	for first := range 256 {
 		for second := range 256 {
 			if r.Opens[first] && r.Alphabet[second] {
-				t.open(pair(byte(first), byte(second)), candidate{i, ""}, r)
+				t.openPair(pairOf(byte(first), byte(second)), candidate{i, ""}, r)
 			}
 		}
 	}
 }
 
-func (t *table) open(p uint16, c candidate, r Rule) {
+func (t *table) openPair(p uint16, c candidate, r Rule) {
 	if t.gate[p>>6]>>(p&63)&1 == 0 {
 		t.gate[p>>6] |= 1 << (p & 63)
 		t.opens[p>>8] = true
@@ -85,11 +85,11 @@ func (t *table) open(p uint16, c candidate, r Rule) {
 	}
 	of := &t.starts[t.index[p]]
 	of.candidates = append(of.candidates, c)
-	of.after = both(of.after, r.After)
+	of.after = intersect(of.after, r.After)
 }
 
-// both are the bytes that two alphabets have; nil has none.
-func both(a, b *Alphabet) *Alphabet {
+// intersect are the bytes that two alphabets have; nil has none.
+func intersect(a, b *Alphabet) *Alphabet {
 	if a == b || a == nil || b == nil {
 		if a != b {
 			return nil
@@ -103,7 +103,7 @@ func both(a, b *Alphabet) *Alphabet {
 	return &common
 }
 
-func pair(first, second byte) uint16 { return uint16(first)<<8 | uint16(second) }
+func pairOf(first, second byte) uint16 { return uint16(first)<<8 | uint16(second) }
 
 // Rules are the names of the rules, in their order.
 func (s *Set) Rules() []string {

@@ -76,7 +76,7 @@ func (b *Broker) Find(name, host string) (Declared, error) {
 	if !found {
 		return d, fault.New(fault.ErrNotFound, "the daemon's configuration declares no secret %q; the operator adds it under secrets", name)
 	}
-	if host != "" && !slices.ContainsFunc(d.Hosts, func(h string) bool { return covers(h, host) }) {
+	if host != "" && !slices.ContainsFunc(d.Hosts, func(h string) bool { return coversHost(h, host) }) {
 		return d, fault.New(fault.ErrForbidden, "the secret %q is not for %s: the daemon's configuration has it for %s alone", name, host, strings.Join(d.Hosts, ", "))
 	}
 	return d, nil
@@ -93,7 +93,7 @@ func (b *Broker) Declared() []Declared {
 // Of are the declared secrets that a host may have, by name.
 func (b *Broker) Of(host string) (names []string) {
 	for _, d := range b.Declared() {
-		if slices.ContainsFunc(d.Hosts, func(h string) bool { return covers(h, host) }) {
+		if slices.ContainsFunc(d.Hosts, func(h string) bool { return coversHost(h, host) }) {
 			names = append(names, d.Name)
 		}
 	}
@@ -106,12 +106,12 @@ func (b *Broker) Known() []Value {
 	if b == nil {
 		return nil
 	}
-	byName, _, _ := b.known.since(0, slices.Collect(maps.Keys(b.declared)), 0)
+	byName, _, _ := b.known.valuesSince(0, slices.Collect(maps.Keys(b.declared)), 0)
 	return slices.Concat(slices.Collect(maps.Values(byName))...)
 }
 
-// covers tells whether a declared host is this one.
-func covers(declared, host string) bool {
+// coversHost tells whether a declared host is this one.
+func coversHost(declared, host string) bool {
 	if above, wildcard := strings.CutPrefix(declared, "*."); wildcard {
 		return strings.HasSuffix(host, "."+above)
 	}

@@ -45,30 +45,30 @@ type lent struct {
 	holders int    // living leases that have it
 }
 
-// learn keeps a value of a secret.
-func (k *known) learn(name string, one had) {
+// learnValue keeps a value of a secret.
+func (k *known) learnValue(name string, one had) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.add(name, one)
-	k.trim(name, one.value.own)
+	k.addValue(name, one)
+	k.trimValues(name, one.value.own)
 }
 
-// hold keeps a value as long as a lease has it.
-func (k *known) hold(name string, one had) {
+// holdValue keeps a value as long as a lease has it.
+func (k *known) holdValue(name string, one had) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.add(name, one).holders++
-	k.trim(name, one.value.own)
+	k.addValue(name, one).holders++
+	k.trimValues(name, one.value.own)
 }
 
-// release ends a hold.
-func (k *known) release(name string, one had) {
+// releaseValue ends a hold.
+func (k *known) releaseValue(name string, one had) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.find(name, one.value.text); e != nil && e.holders > 0 {
+	if e := k.findValue(name, one.value.text); e != nil && e.holders > 0 {
 		e.holders--
 	}
-	k.trim(name, one.value.own)
+	k.trimValues(name, one.value.own)
 }
 
 // crowded tells whether a value is one more than living leases may have. Those that have ended take no
@@ -76,7 +76,7 @@ func (k *known) release(name string, one had) {
 func (k *known) crowded(name string, one had) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.find(name, one.value.text); e != nil && e.holders > 0 {
+	if e := k.findValue(name, one.value.text); e != nil && e.holders > 0 {
 		return false
 	}
 	now, count := k.now(), 0
@@ -88,10 +88,10 @@ func (k *known) crowded(name string, one had) bool {
 	return count >= maxHeld
 }
 
-// since are the values of secrets that became known after a moment, the oldest first and at most so many
+// valuesSince are the values of secrets that became known after a moment, the oldest first and at most so many
 // bytes of them (but one at least; 0: all), the moment up to which they are complete, and whether there are more. A
 // moment that is none of this broker's tells nothing of what its asker knows, so it is told everything.
-func (k *known) since(moment uint64, names []string, most int) (values map[string][]Value, upTo uint64, more bool) {
+func (k *known) valuesSince(moment uint64, names []string, most int) (values map[string][]Value, upTo uint64, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	values = map[string][]Value{}
@@ -124,27 +124,27 @@ func (k *known) since(moment uint64, names []string, most int) (values map[strin
 	return values, k.moment, false
 }
 
-// until is when a value is worth nothing any more; zero: nobody knows.
-func (k *known) until(name, text string) time.Time {
+// worthUntil is when a value is worth nothing any more; zero: nobody knows.
+func (k *known) worthUntil(name, text string) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.find(name, text); e != nil {
+	if e := k.findValue(name, text); e != nil {
 		return e.until
 	}
 	return time.Time{}
 }
 
-// find is a known value; nil: it is not known. The caller holds mu.
-func (k *known) find(name, text string) *lent {
+// findValue is a known value; nil: it is not known. The caller holds mu.
+func (k *known) findValue(name, text string) *lent {
 	if i := slices.IndexFunc(k.values[name], func(e *lent) bool { return e.value.text == text }); i >= 0 {
 		return k.values[name][i]
 	}
 	return nil
 }
 
-// add has a value be the newest one. The caller holds mu.
-func (k *known) add(name string, one had) *lent {
-	e := k.find(name, one.value.text)
+// addValue has a value be the newest one. The caller holds mu.
+func (k *known) addValue(name string, one had) *lent {
+	e := k.findValue(name, one.value.text)
 	if e == nil {
 		k.moment++
 		e = &lent{at: k.moment}
@@ -154,9 +154,9 @@ func (k *known) add(name string, one had) *lent {
 	return e
 }
 
-// trim forgets values of a secret that no living lease has: those that are worth nothing any more, and past
+// trimValues forgets values of a secret that no living lease has: those that are worth nothing any more, and past
 // maxKnown of a kind the oldest; what was shown takes no place of what is lent. The caller holds mu.
-func (k *known) trim(name string, own bool) {
+func (k *known) trimValues(name string, own bool) {
 	now, count := k.now(), 0
 	all := slices.DeleteFunc(k.values[name], func(e *lent) bool {
 		return e.holders == 0 && !e.until.IsZero() && now.After(e.until)

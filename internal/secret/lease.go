@@ -40,8 +40,8 @@ type fetch struct {
 	until time.Time
 }
 
-// ended tells whether all is there.
-func (f *fetch) ended() bool {
+// hasEnded tells whether all is there.
+func (f *fetch) hasEnded() bool {
 	select {
 	case <-f.done:
 		return true
@@ -51,7 +51,7 @@ func (f *fetch) ended() bool {
 }
 
 // counts tells whether what is there is still used.
-func (f *fetch) counts(now time.Time) bool { return f.ended() && now.Before(f.until) }
+func (f *fetch) counts(now time.Time) bool { return f.hasEnded() && now.Before(f.until) }
 
 // Lease begins a run's use.
 func (b *Broker) Lease() *Lease {
@@ -74,7 +74,7 @@ func (l *Lease) Value(ctx context.Context, name, host string) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	f := l.fetch(d)
+	f := l.fetchOf(d)
 	select {
 	case <-f.done:
 		return f.value, f.err
@@ -103,7 +103,7 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 			continue
 		}
 		if found = append(found, w); !w.Known {
-			l.fetch(d) // all side by side
+			l.fetchOf(d) // all side by side
 			fetches = append(fetches, w)
 		}
 	}
@@ -112,7 +112,7 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 			return nil, err
 		}
 	}
-	all := l.own()
+	all := l.ownValues()
 	for _, w := range found {
 		if _, known := all[w.Name]; !known {
 			all[w.Name] = nil
@@ -121,7 +121,7 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 	if l.broker == nil {
 		return all, nil
 	}
-	known, _, _ := l.broker.known.since(0, slices.Collect(maps.Keys(all)), 0)
+	known, _, _ := l.broker.known.valuesSince(0, slices.Collect(maps.Keys(all)), 0)
 	for name, values := range known {
 		own := all[name] // few, where the known ones may be thousands, each of them once
 		for _, one := range values {
@@ -138,7 +138,7 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 // more behind it. 0 is the first moment. It fetches none. What is known is known before anybody is sent it, so
 // whoever has read an answer and asks then, until there are no more, knows all that can be in it.
 func (l *Lease) Since(moment uint64, wants []Want, most int) (values map[string][]Value, upTo uint64, more bool) {
-	names := slices.Collect(maps.Keys(l.own()))
+	names := slices.Collect(maps.Keys(l.ownValues()))
 	for _, w := range wants {
 		if _, err := l.broker.Find(w.Name, w.Host); err == nil && !slices.Contains(names, w.Name) {
 			names = append(names, w.Name)
@@ -147,11 +147,11 @@ func (l *Lease) Since(moment uint64, wants []Want, most int) (values map[string]
 	if l.broker == nil {
 		return nil, moment, false
 	}
-	return l.broker.known.since(moment, names, most)
+	return l.broker.known.valuesSince(moment, names, most)
 }
 
-// own are the values that the run itself has had.
-func (l *Lease) own() map[string][]Value {
+// ownValues are the values that the run itself has had.
+func (l *Lease) ownValues() map[string][]Value {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := map[string][]Value{}
@@ -175,23 +175,23 @@ func (l *Lease) Inherit(of *Lease) {
 	of.mu.Unlock()
 	for name, all := range values {
 		for _, one := range all {
-			l.adopt(name, one)
+			l.adoptValue(name, one)
 		}
 	}
 }
 
 // Adopt has the run know a value that it has had before, and that was known of others alone.
 func (l *Lease) Adopt(name string, v Value) {
-	l.adopt(name, had{value: v, until: l.broker.known.until(name, v.text)})
+	l.adoptValue(name, had{value: v, until: l.broker.known.worthUntil(name, v.text)})
 }
 
-func (l *Lease) adopt(name string, one had) {
+func (l *Lease) adoptValue(name string, one had) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil || slices.ContainsFunc(l.had[name], func(h had) bool { return h.value.text == one.value.text }) {
 		return
 	}
-	l.broker.known.hold(name, one)
+	l.broker.known.holdValue(name, one)
 	l.had[name] = append(l.had[name], one)
 }
 
@@ -218,10 +218,10 @@ func (l *Lease) Any() bool {
 	return len(l.had) > 0
 }
 
-// remember keeps a value until the lease's end: a host that has it may give it back at any
+// rememberValue keeps a value until the lease's end: a host that has it may give it back at any
 // time. Past the bound one is forgotten that has ended; without such a one a run does not use the
 // new value, and a standing lease forgets the oldest.
-func (l *Lease) remember(name string, v Value) error {
+func (l *Lease) rememberValue(name string, v Value) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, all := l.broker.now(), l.had[name]
@@ -229,7 +229,7 @@ func (l *Lease) remember(name string, v Value) error {
 	if v.life > 0 {
 		fresh.until = now.Add(v.life + lateness)
 	}
-	l.broker.known.learn(name, fresh)
+	l.broker.known.learnValue(name, fresh)
 	if l.ctx.Err() != nil {
 		return nil // it is given to nobody
 	}
@@ -241,7 +241,7 @@ func (l *Lease) remember(name string, v Value) error {
 	if err != nil {
 		return err
 	}
-	l.broker.known.hold(name, fresh)
+	l.broker.known.holdValue(name, fresh)
 	l.had[name] = append(all, fresh)
 	return nil
 }
@@ -276,7 +276,7 @@ func (l *Lease) makeRoom(name string, more had) ([]had, error) {
 	if gone < 0 {
 		gone = oldest
 	}
-	l.broker.known.release(name, all[gone])
+	l.broker.known.releaseValue(name, all[gone])
 	return slices.Delete(all, gone, gone+1), nil
 }
 
@@ -287,7 +287,7 @@ func (l *Lease) Declined(name string) {
 	defer l.mu.Unlock()
 	now := l.broker.now()
 	f, last := l.fetches[name], l.declined[name]
-	if f == nil || !f.ended() || f.err != nil || !last.IsZero() && now.Before(last.Add(declinedTime)) {
+	if f == nil || !f.hasEnded() || f.err != nil || !last.IsZero() && now.Before(last.Add(declinedTime)) {
 		return
 	}
 	l.declined[name] = now
@@ -302,36 +302,36 @@ func (l *Lease) End() {
 	clear(l.fetches)
 	for name, all := range l.had {
 		for _, one := range all {
-			l.broker.known.release(name, one)
+			l.broker.known.releaseValue(name, one)
 		}
 	}
 	clear(l.had)
 }
 
-// fetch is one that is under way, or that still counts, or a new one.
-func (l *Lease) fetch(d Declared) *fetch {
+// fetchOf is one that is under way, or that still counts, or a new one.
+func (l *Lease) fetchOf(d Declared) *fetch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.fetches[d.Name]
-	if f != nil && (!f.ended() || f.counts(l.broker.now())) {
+	if f != nil && (!f.hasEnded() || f.counts(l.broker.now())) {
 		return f
 	}
 	f = &fetch{done: make(chan struct{})}
 	if l.ctx.Err() == nil {
 		l.fetches[d.Name] = f
 	}
-	errand.Go(func() { l.run(f, d) })
+	errand.Go(func() { l.runFetch(f, d) })
 	return f
 }
 
-// run asks the source.
-func (l *Lease) run(f *fetch, d Declared) {
+// runFetch asks the source.
+func (l *Lease) runFetch(f *fetch, d Declared) {
 	defer close(f.done)
 	keep := failedTime
 	f.err = errand.Try(func() error {
-		v, err := d.fetch(l.ctx, func(shown Value) error { return l.remember(d.Name, shown) })
+		v, err := d.fetchValue(l.ctx, func(shown Value) error { return l.rememberValue(d.Name, shown) })
 		if err == nil {
-			err = l.remember(d.Name, v)
+			err = l.rememberValue(d.Name, v)
 		}
 		if err == nil {
 			f.value = v
@@ -342,14 +342,14 @@ func (l *Lease) run(f *fetch, d Declared) {
 	case l.ctx.Err() != nil:
 		f.value, f.err = Value{}, fault.New(fault.ErrUnavailable, "the run has ended")
 	case f.err == nil:
-		keep = f.value.kept(d.Keep)
+		keep = f.value.keptFor(d.Keep)
 	}
 	f.until = l.broker.now().Add(keep)
-	errand.After(keep, func() { l.forget(d.Name, f) })
+	errand.After(keep, func() { l.forgetFetch(d.Name, f) })
 }
 
-// forget drops what counts no more.
-func (l *Lease) forget(name string, f *fetch) {
+// forgetFetch drops what counts no more.
+func (l *Lease) forgetFetch(name string, f *fetch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fetches[name] == f {

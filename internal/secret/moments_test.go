@@ -14,7 +14,7 @@ func TestMomentsOfAnotherBrokerTellNothing(t *testing.T) {
 	filled := func(now time.Time, count int, word string) *known {
 		k := newKnown(func() time.Time { return now })
 		for i := range count {
-			k.learn("one", had{value: Value{text: fmt.Sprint(word, "-", i)}})
+			k.learnValue("one", had{value: Value{text: fmt.Sprint(word, "-", i)}})
 		}
 		return &k
 	}
@@ -22,12 +22,12 @@ func TestMomentsOfAnotherBrokerTellNothing(t *testing.T) {
 	for _, later := range []time.Duration{-time.Minute, 0, 500 * time.Millisecond, 10 * time.Second} {
 		for _, before := range []int{0, 1, 3, 5, 60} {
 			for _, learned := range []int{1, 3, 4, 50} {
-				_, told, _ := filled(begin, before, "old").since(0, names, 0)
+				_, told, _ := filled(begin, before, "old").valuesSince(0, names, 0)
 				next := filled(begin.Add(later), learned, "fresh")
 				got := 0
 				for since, more := told, true; more; {
 					var values map[string][]Value
-					values, since, more = next.since(since, names, 32)
+					values, since, more = next.valuesSince(since, names, 32)
 					if got += len(values["one"]); since == told {
 						t.Fatal("it goes round in circles")
 					}
@@ -44,10 +44,10 @@ func TestMomentsOfAnotherBrokerTellNothing(t *testing.T) {
 func TestNoMomentIsBeforeTheFirst(t *testing.T) {
 	k := newKnown(time.Now)
 	for i := range 3 {
-		k.learn("one", had{value: Value{text: fmt.Sprint("value-", i)}})
+		k.learnValue("one", had{value: Value{text: fmt.Sprint("value-", i)}})
 	}
 	for since, want := range map[uint64]int{0: 3, k.first - 1: 3, k.first: 3, k.first + 1: 2, k.first + 2: 1, k.moment: 0, k.moment + 1: 3, 1<<64 - 1: 3} {
-		values, upTo, more := k.since(since, []string{"one"}, 0)
+		values, upTo, more := k.valuesSince(since, []string{"one"}, 0)
 		if len(values["one"]) != want || upTo != k.moment || more {
 			t.Errorf("since %d of %d to %d: %v, up to %d", since, k.first, k.moment, values, upTo)
 		}

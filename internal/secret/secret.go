@@ -67,8 +67,8 @@ func (v Value) For(life time.Duration) (Value, error) {
 	return v, nil
 }
 
-// kept is how long it is used, if most is the longest.
-func (v Value) kept(most time.Duration) time.Duration {
+// keptFor is how long it is used, if most is the longest.
+func (v Value) keptFor(most time.Duration) time.Duration {
 	if v.life == 0 {
 		return most
 	}

@@ -31,9 +31,9 @@ func FetchToShow(ctx context.Context, from Source) (Value, error) {
 	return v, nil
 }
 
-// fetch asks the source. Its cause stays with the operator; the sentence has nothing of
+// fetchValue asks the source. Its cause stays with the operator; the sentence has nothing of
 // the secret. keep is called with each secret that is shown for it, before it is.
-func (d Declared) fetch(ctx context.Context, keep keepShown) (Value, error) {
+func (d Declared) fetchValue(ctx context.Context, keep keepShown) (Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	v, err := d.Source.Fetch(context.WithValue(ctx, shownKey{}, keep))

@@ -29,7 +29,7 @@ func forward(ctx context.Context, sandbox Sandbox, wanted ssh.NewChannel) {
 		_ = wanted.Reject(ssh.Prohibited, "the forwarding can't be read")
 		return
 	}
-	if !own(to.Host) || to.Port < 1 || to.Port > 65535 {
+	if !isOwnName(to.Host) || to.Port < 1 || to.Port > 65535 {
 		_ = wanted.Reject(ssh.Prohibited, fmt.Sprintf("a sandbox has its own ports and no network: forward to localhost, and not to %s port %d", quoted(to.Host), to.Port))
 		return
 	}
@@ -48,17 +48,17 @@ func forward(ctx context.Context, sandbox Sandbox, wanted ssh.NewChannel) {
 		_ = inside.Close()
 		_ = outside.Close()
 	})()
-	carry(inside, outside, requests)
+	carryBoth(inside, outside, requests)
 }
 
-// carry carries both ways until both have ended, or the client has closed the channel.
-func carry(inside net.Conn, outside ssh.Channel, requests <-chan *ssh.Request) {
+// carryBoth carries both ways until both have ended, or the client has closed the channel.
+func carryBoth(inside net.Conn, outside ssh.Channel, requests <-chan *ssh.Request) {
 	var both sync.WaitGroup
 	defer both.Wait()
 	sent := make(chan struct{})
 	errand.In(&both, func() {
 		defer close(sent)
-		half(inside, outside)
+		carryHalf(inside, outside)
 	})
 	errand.In(&both, func() {
 		ssh.DiscardRequests(requests)
@@ -72,13 +72,13 @@ func carry(inside net.Conn, outside ssh.Channel, requests <-chan *ssh.Request) {
 		}
 		_ = inside.Close()
 	})
-	half(outside, inside)
+	carryHalf(outside, inside)
 	<-sent
 	_ = outside.Close()
 }
 
-// half copies one way, and passes its end on. Either side may end at any time.
-func half(to io.WriteCloser, from io.Reader) {
+// carryHalf copies one way, and passes its end on. Either side may end at any time.
+func carryHalf(to io.WriteCloser, from io.Reader) {
 	_, _ = io.Copy(to, from)
 	if h, ok := to.(interface{ CloseWrite() error }); ok {
 		_ = h.CloseWrite()
@@ -87,8 +87,8 @@ func half(to io.WriteCloser, from io.Reader) {
 	_ = to.Close()
 }
 
-// own tells whether a name is the sandbox's for itself.
-func own(host string) bool {
+// isOwnName tells whether a name is the sandbox's for itself.
+func isOwnName(host string) bool {
 	if host == "localhost" || host == "" {
 		return true
 	}

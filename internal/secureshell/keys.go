@@ -41,7 +41,7 @@ func Alias(sandbox string) string { return sandbox + ".cofferdam" }
 // it is not there. Several may do so at once. Folders of sandboxes that are not among the
 // living are removed.
 func KeysIn(all, sandbox string, living []string) (Keys, error) {
-	forget(all, living)
+	forgetFolders(all, living)
 	dir := filepath.Join(all, sandbox)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		if err := makeKeys(dir, sandbox); err != nil {
@@ -65,9 +65,9 @@ func KeysIn(all, sandbox string, living []string) (Keys, error) {
 // listed.
 const newer = time.Minute
 
-// forget removes the folders of those that do not live any more, and what was left of
+// forgetFolders removes the folders of those that do not live any more, and what was left of
 // making one. What can't be removed is in nobody's way: it is tried again.
-func forget(all string, living []string) {
+func forgetFolders(all string, living []string) {
 	folders, _ := os.ReadDir(all)
 	for _, f := range folders {
 		info, err := f.Info()

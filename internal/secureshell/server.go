@@ -93,7 +93,7 @@ func (s *Server) Serve(ctx context.Context, conn net.Conn) error {
 		return fmt.Errorf("no SSH client came in: %w", err)
 	}
 	var open sync.WaitGroup
-	errand.In(&open, func() { answer(requests) })
+	errand.In(&open, func() { refuseRequests(requests) })
 	places := make(chan struct{}, mostChannels)
 	for wanted := range channels {
 		select {
@@ -111,9 +111,9 @@ func (s *Server) Serve(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// answer says no to what is asked of the connection as a whole: ports and sockets on this
+// refuseRequests says no to what is asked of the connection as a whole: ports and sockets on this
 // side for the sandbox to connect to. Asking whether somebody is there is answered, too.
-func answer(requests <-chan *ssh.Request) {
+func refuseRequests(requests <-chan *ssh.Request) {
 	for r := range requests {
 		if r.WantReply {
 			_ = r.Reply(r.Type == "keepalive@openssh.com", nil) // whoever has gone needs none

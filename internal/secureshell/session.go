@@ -40,9 +40,9 @@ done
 echo "there is no sftp-server in this sandbox: use the template debian or dev, or install openssh-sftp-server in your own; cofferdam cp works without" >&2
 exit 127`
 
-// session is one channel of a client's: what it says of its command first, and then the
+// sshSession is one channel of a client's: what it says of its command first, and then the
 // command.
-type session struct {
+type sshSession struct {
 	sandbox Sandbox
 	channel ssh.Channel
 	start   Command // as far as it is known
@@ -62,26 +62,26 @@ func serveSession(ctx context.Context, sandbox Sandbox, user string, channel ssh
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	s := &session{sandbox: sandbox, channel: channel, start: Command{User: user, Env: map[string]string{}}, begun: make(chan struct{})}
+	s := &sshSession{sandbox: sandbox, channel: channel, start: Command{User: user, Env: map[string]string{}}, begun: make(chan struct{})}
 	for r := range requests {
-		argv, known := s.take(ctx, r)
+		argv, known := s.takeRequest(ctx, r)
 		if r.WantReply {
 			_ = r.Reply(known, nil) // whoever has gone needs none
 		}
 		if argv != nil {
 			s.start.Argv = argv
 			start := s.start // from here on the terminal's size is the process's matter
-			errand.In(&running, func() { s.run(ctx, start) })
+			errand.In(&running, func() { s.runCommand(ctx, start) })
 		}
 	}
 	s.hangUp(ctx)
 }
 
-// take does what a request asks for. argv is not nil if it starts the session's command,
+// takeRequest does what a request asks for. argv is not nil if it starts the session's command,
 // which one request does.
-func (s *session) take(ctx context.Context, r *ssh.Request) (argv []string, known bool) {
+func (s *sshSession) takeRequest(ctx context.Context, r *ssh.Request) (argv []string, known bool) {
 	if s.start.Argv != nil {
-		return nil, s.tell(ctx, r)
+		return nil, s.tellCommand(ctx, r)
 	}
 	switch r.Type {
 	case "pty-req":
@@ -93,7 +93,7 @@ func (s *session) take(ctx context.Context, r *ssh.Request) (argv []string, know
 		if ssh.Unmarshal(r.Payload, &p) != nil {
 			return nil, false
 		}
-		s.start.Rows, s.start.Cols = size(p.Rows, usualRows), size(p.Cols, usualCols)
+		s.start.Rows, s.start.Cols = terminalSize(p.Rows, usualRows), terminalSize(p.Cols, usualCols)
 		return nil, s.variable("TERM", p.Term)
 	case "env":
 		var p struct{ Name, Value string }
@@ -118,7 +118,7 @@ func (s *session) take(ctx context.Context, r *ssh.Request) (argv []string, know
 
 // variable sets one for the command, unless there are too many, or it is no text: with that the
 // command would not start at all, and clients send what their own locale has.
-func (s *session) variable(name, value string) bool {
+func (s *sshSession) variable(name, value string) bool {
 	if name == "" || !utf8.ValidString(name) || !utf8.ValidString(value) || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") ||
 		len(name)+len(value) > mostVariable || len(s.start.Env) >= mostVariables {
 		return false
@@ -127,8 +127,8 @@ func (s *session) variable(name, value string) bool {
 	return true
 }
 
-// tell passes a request on to the command that runs.
-func (s *session) tell(ctx context.Context, r *ssh.Request) bool {
+// tellCommand passes a request on to the command that runs.
+func (s *sshSession) tellCommand(ctx context.Context, r *ssh.Request) bool {
 	s.mu.Lock()
 	process := s.process
 	s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *session) tell(ctx context.Context, r *ssh.Request) bool {
 		if ssh.Unmarshal(r.Payload, &p) != nil {
 			return false
 		}
-		s.resize(ctx, size(p.Rows, usualRows), size(p.Cols, usualCols))
+		s.resize(ctx, terminalSize(p.Rows, usualRows), terminalSize(p.Cols, usualCols))
 		return true
 	case "signal":
 		var p struct{ Name string }
@@ -152,7 +152,7 @@ func (s *session) tell(ctx context.Context, r *ssh.Request) bool {
 }
 
 // resize has the command's terminal be of a size, now or when it has started.
-func (s *session) resize(ctx context.Context, rows, cols uint16) {
+func (s *sshSession) resize(ctx context.Context, rows, cols uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows, s.cols = rows, cols
@@ -161,8 +161,8 @@ func (s *session) resize(ctx context.Context, rows, cols uint16) {
 	}
 }
 
-// has sets the command that runs; nil: it has ended.
-func (s *session) has(ctx context.Context, process Process) {
+// setProcess sets the command that runs; nil: it has ended.
+func (s *sshSession) setProcess(ctx context.Context, process Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.process = process
@@ -173,7 +173,7 @@ func (s *session) has(ctx context.Context, process Process) {
 
 // hangUp tells a command that its client has gone, as a terminal would. One that is just
 // being started is waited for: it would go on with nobody there.
-func (s *session) hangUp(ctx context.Context) {
+func (s *sshSession) hangUp(ctx context.Context) {
 	if s.start.Argv == nil {
 		return
 	}
@@ -191,34 +191,34 @@ func (s *session) hangUp(ctx context.Context) {
 	}
 }
 
-// run starts the command and stays with it.
-func (s *session) run(ctx context.Context, start Command) {
+// runCommand starts the command and stays with it.
+func (s *sshSession) runCommand(ctx context.Context, start Command) {
 	process, err := s.sandbox.Start(ctx, start)
 	if err == nil {
-		s.has(ctx, process)
+		s.setProcess(ctx, process)
 	}
 	close(s.begun)
 	if err != nil {
-		s.say("%s", err)
-		s.exit(Exit{Code: refused})
+		s.writeLine("%s", err)
+		s.sendExit(Exit{Code: refused})
 		return
 	}
 	exit, err := process.Follow(ctx, s.channel, s.channel, s.channel.Stderr())
 	if err != nil && ctx.Err() != nil { // it goes on: the server was ended, as ssh ends its proxy
 		s.hungUp.Do(func() { process.HangUp(ctx) })
 	}
-	s.has(ctx, nil)
+	s.setProcess(ctx, nil)
 	if err != nil {
-		s.say("the command was lost: %s", err)
+		s.writeLine("the command was lost: %s", err)
 		exit = Exit{Code: refused}
 	} else if exit.Error != "" {
-		s.say("%s", exit.Error)
+		s.writeLine("%s", exit.Error)
 	}
-	s.exit(exit)
+	s.sendExit(exit)
 }
 
-// say writes a line for the person at the client's. At a terminal a line ends at its left.
-func (s *session) say(format string, args ...any) {
+// writeLine writes a line for the person at the client's. At a terminal a line ends at its left.
+func (s *sshSession) writeLine(format string, args ...any) {
 	end := "\n"
 	if s.start.Rows > 0 {
 		end = "\r\n"
@@ -226,8 +226,8 @@ func (s *session) say(format string, args ...any) {
 	_, _ = io.WriteString(s.channel.Stderr(), "cofferdam: "+fmt.Sprintf(format, args...)+end) // to whoever is there
 }
 
-// exit tells how the command ended, and ends the channel. Whoever has gone is told nothing.
-func (s *session) exit(e Exit) {
+// sendExit tells how the command ended, and ends the channel. Whoever has gone is told nothing.
+func (s *sshSession) sendExit(e Exit) {
 	_ = s.channel.CloseWrite()
 	if e.Signal != "" {
 		_, _ = s.channel.SendRequest("exit-signal", false, ssh.Marshal(struct {
@@ -241,8 +241,8 @@ func (s *session) exit(e Exit) {
 	_ = s.channel.Close()
 }
 
-// size is a terminal's, of which a client may know nothing, or too much.
-func size(wanted uint32, usual uint16) uint16 {
+// terminalSize is a terminal's, of which a client may know nothing, or too much.
+func terminalSize(wanted uint32, usual uint16) uint16 {
 	if wanted == 0 || wanted > 10_000 {
 		return usual
 	}

@@ -15,8 +15,8 @@ type stdio struct{ in, out *os.File }
 func (s stdio) Read(b []byte) (int, error)  { return s.in.Read(b) }
 func (s stdio) Write(b []byte) (int, error) { return s.out.Write(b) }
 func (s stdio) Close() error                { return errors.Join(s.in.Close(), s.out.Close()) }
-func (stdio) LocalAddr() net.Addr           { return place{} }
-func (stdio) RemoteAddr() net.Addr          { return place{} }
+func (stdio) LocalAddr() net.Addr           { return noAddress{} }
+func (stdio) RemoteAddr() net.Addr          { return noAddress{} }
 
 func (s stdio) SetDeadline(t time.Time) error {
 	return errors.Join(s.in.SetDeadline(t), s.out.SetDeadline(t))
@@ -24,11 +24,11 @@ func (s stdio) SetDeadline(t time.Time) error {
 func (s stdio) SetReadDeadline(t time.Time) error  { return s.in.SetReadDeadline(t) }
 func (s stdio) SetWriteDeadline(t time.Time) error { return s.out.SetWriteDeadline(t) }
 
-// place is the address of a connection that has none.
-type place struct{}
+// noAddress is the address of a connection that has none.
+type noAddress struct{}
 
 // Network is "stdio".
-func (place) Network() string { return "stdio" }
+func (noAddress) Network() string { return "stdio" }
 
 // String is "stdio".
-func (place) String() string { return "stdio" }
+func (noAddress) String() string { return "stdio" }

@@ -26,19 +26,19 @@ func (in *installation) wiring() Wiring {
 	return Wiring{
 		Clock: time.Now,
 		Records: func(ctx context.Context) ([]audit.Record, error) {
-			return lines[audit.Record](in.client.Records(ctx, client.RecordFilter{}))
+			return decodeLines[audit.Record](in.client.Records(ctx, client.RecordFilter{}))
 		},
 		Export: in.export,
 		Verify: func(ctx context.Context) (audit.Verdict, error) {
 			return audit.Verify(ctx, in.paths.Audit(), audit.VerifyOptions{})
 		},
 		Prove: func(record uint64) (audit.Proof, error) { return audit.Prove(in.paths.Audit(), record) },
-		Keys:  func() (checkpoint.Keyring, error) { return keys(in.paths.Audit()) },
+		Keys:  func() (checkpoint.Keyring, error) { return publicKeys(in.paths.Audit()) },
 	}
 }
 
-// keys are the log's public keys, as an auditor is given them.
-func keys(dir string) (checkpoint.Keyring, error) {
+// publicKeys are the log's public keys, as an auditor is given them.
+func publicKeys(dir string) (checkpoint.Keyring, error) {
 	text, err := os.ReadFile(filepath.Join(dir, audit.PublicKeysName))
 	if err != nil {
 		return checkpoint.Keyring{}, err
@@ -46,9 +46,9 @@ func keys(dir string) (checkpoint.Keyring, error) {
 	return checkpoint.NewKeyring(string(text))
 }
 
-// play is the drill.
-func (in *installation) play(ctx context.Context, e *Evidence) error {
-	if err := in.start(ctx, e.Releases); err != nil {
+// playDrill is the drill.
+func (in *installation) playDrill(ctx context.Context, e *Evidence) error {
+	if err := in.startInstallation(ctx, e.Releases); err != nil {
 		return err
 	}
 	sum := sha256.Sum256([]byte(document))
@@ -60,8 +60,8 @@ func (in *installation) play(ctx context.Context, e *Evidence) error {
 		return fmt.Errorf("make the sandbox: %w", err)
 	}
 	e.Sandbox = box.ID
-	for i, step := range plan() {
-		c, err := in.command(ctx, box.ID, step.argv)
+	for i, step := range drillPlan() {
+		c, err := in.runCommand(ctx, box.ID, step.argv)
 		if err != nil {
 			return fmt.Errorf("%s: %w", strings.Join(step.argv, " "), err)
 		}
@@ -78,8 +78,8 @@ func (in *installation) play(ctx context.Context, e *Evidence) error {
 	return in.client.DestroySandbox(ctx, box.ID)
 }
 
-// command runs a command to its end.
-func (in *installation) command(ctx context.Context, box string, argv []string) (Command, error) {
+// runCommand runs a command to its end.
+func (in *installation) runCommand(ctx context.Context, box string, argv []string) (Command, error) {
 	c := Command{Argv: argv}
 	started, err := in.client.StartCommand(ctx, box, api.StartCommand{Argv: argv})
 	if err != nil {

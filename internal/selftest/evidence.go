@@ -69,7 +69,7 @@ blocked_packages: { python: [ { name: selftest-refused } ] }
 // task is stated for the drill's run.
 const task = "cofferdam audit selftest"
 
-func pip(role string) []string {
+func pipCommand(role string) []string {
 	return []string{"pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-deps", "selftest-" + role + "==" + version}
 }
 
@@ -78,9 +78,9 @@ func imports() []string {
 	return []string{"python3", "-c", "import selftest_allowed, selftest_held; print(selftest_allowed.marker, selftest_held.marker)"}
 }
 
-// plan are the drill's commands, in order, and whether they are to succeed. After
+// drillPlan are the drill's commands, in order, and whether they are to succeed. After
 // the third the held package is approved.
-func plan() []struct {
+func drillPlan() []struct {
 	argv     []string
 	succeeds bool
 } {
@@ -88,15 +88,15 @@ func plan() []struct {
 		argv     []string
 		succeeds bool
 	}
-	return []step{{pip(allowed), true}, {pip(refused), false}, {pip(held), false}, {pip(held), true}, {imports(), true}}
+	return []step{{pipCommand(allowed), true}, {pipCommand(refused), false}, {pipCommand(held), false}, {pipCommand(held), true}, {imports(), true}}
 }
 
 // approveAfter is the number of the command after which the held package is
 // approved, from 0.
 const approveAfter = 2
 
-// about checks that a proof is of this very record.
-func about(p audit.Proof, r audit.Record) error {
+// checkAbout checks that a proof is of this very record.
+func checkAbout(p audit.Proof, r audit.Record) error {
 	var proved audit.Record
 	if err := json.Unmarshal([]byte(p.Record), &proved); err != nil {
 		return fmt.Errorf("the proved line is no record: %w", err)

@@ -50,12 +50,12 @@ type installation struct {
 // it could not be played; what is broken is in the report.
 func Run(ctx context.Context, o Options) (Report, error) {
 	in := &installation{options: o}
-	defer in.remove()
-	return run(ctx, in, in.wiring())
+	defer in.removeAll()
+	return runDrill(ctx, in, in.wiring())
 }
 
-// start makes the directories, the registry and the daemon.
-func (in *installation) start(ctx context.Context, releases map[string]*Release) error {
+// startInstallation makes the directories, the registry and the daemon.
+func (in *installation) startInstallation(ctx context.Context, releases map[string]*Release) error {
 	var err error
 	if in.registry, err = openRegistry(ctx, releases); err != nil {
 		return fmt.Errorf("the drill's registry can't listen: %w", err)
@@ -72,7 +72,7 @@ func (in *installation) start(ctx context.Context, releases map[string]*Release)
 	if err := in.configure(); err != nil {
 		return err
 	}
-	return in.serve(ctx)
+	return in.startDaemon(ctx)
 }
 
 // configure writes the drill's configuration: the user's way to isolate, and one
@@ -108,23 +108,23 @@ func (in *installation) configure() error {
 	return os.WriteFile(in.paths.File(), data, 0o600)
 }
 
-// environment leads this program to the drill's own directories.
-func (in *installation) environment() []string {
+// drillEnvironment leads this program to the drill's own directories.
+func (in *installation) drillEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "COFFERDAM_STATE=") || strings.HasPrefix(kv, "COFFERDAM_RUNTIME=")
 	})
 	return append(env, "COFFERDAM_STATE="+in.paths.State, "COFFERDAM_RUNTIME="+in.paths.Runtime)
 }
 
-// serve starts the daemon and returns when it answers.
-func (in *installation) serve(ctx context.Context) error {
+// startDaemon starts the daemon and returns when it answers.
+func (in *installation) startDaemon(ctx context.Context) error {
 	log, err := os.Create(filepath.Join(in.paths.State, "selftest.log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	in.daemon = exec.Command(in.options.Executable, "serve") //nolint:noctx // it is ended by over or remove
-	in.daemon.Env, in.daemon.Stdout, in.daemon.Stderr = in.environment(), log, log
+	in.daemon.Env, in.daemon.Stdout, in.daemon.Stderr = in.drillEnvironment(), log, log
 	in.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us, who end it
 	if err := in.daemon.Start(); err != nil {
 		return fmt.Errorf("the drill's daemon can't start: %w", err)
@@ -156,12 +156,12 @@ func (in *installation) lastWords() string {
 	if err != nil {
 		return err.Error()
 	}
-	return tail(string(data))
+	return lastLine(string(data))
 }
 
-// over ends the daemon with its sandboxes, so that the log has its last
+// endDaemon ends the daemon with its sandboxes, so that the log has its last
 // checkpoint.
-func (in *installation) over(ctx context.Context) error {
+func (in *installation) endDaemon(ctx context.Context) error {
 	if err := in.client.Shutdown(ctx, true); err != nil {
 		return err
 	}
@@ -176,12 +176,12 @@ func (in *installation) over(ctx context.Context) error {
 	}
 }
 
-// remove takes away all that the drill made, whatever became of it.
-func (in *installation) remove() {
+// removeAll takes away all that the drill made, whatever became of it.
+func (in *installation) removeAll() {
 	if in.ended != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), longestWait)
 		defer cancel()
-		if err := in.over(ctx); err != nil && in.ended != nil {
+		if err := in.endDaemon(ctx); err != nil && in.ended != nil {
 			_ = in.daemon.Process.Kill() // it may be gone
 			select {
 			case <-in.ended: //nolint:errcheck // how it ended does not matter any more
@@ -190,7 +190,7 @@ func (in *installation) remove() {
 		}
 	}
 	if in.registry != nil {
-		in.registry.close()
+		in.registry.closeRegistry()
 	}
 	for _, dir := range []string{in.paths.State, in.paths.Runtime} {
 		if dir != "" {
@@ -202,17 +202,17 @@ func (in *installation) remove() {
 // export has this program's own exporter write the log.
 func (in *installation) export(ctx context.Context) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, in.options.Executable, "audit", "export", "--format", "jsonl")
-	cmd.Env = in.environment()
+	cmd.Env = in.drillEnvironment()
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, tail(complaint.String()))
+		return nil, fmt.Errorf("%w: %s", err, lastLine(complaint.String()))
 	}
 	return out.Bytes(), nil
 }
 
-// lines decodes what the daemon sends as JSON lines.
-func lines[T any](each func(yield func(json.RawMessage, error) bool)) ([]T, error) {
+// decodeLines decodes what the daemon sends as JSON lines.
+func decodeLines[T any](each func(yield func(json.RawMessage, error) bool)) ([]T, error) {
 	var all []T
 	for line, err := range each {
 		if err != nil {

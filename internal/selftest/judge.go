@@ -16,8 +16,8 @@ import (
 // clockSlack is how far the log's clock and ours may be apart.
 const clockSlack = 2 * time.Second
 
-// judge checks all links, in the order of an install's life.
-func judge(e *Evidence) []Link {
+// judgeLinks checks all links, in the order of an install's life.
+func judgeLinks(e *Evidence) []Link {
 	var links []Link
 	for _, l := range []struct {
 		name  string
@@ -48,20 +48,20 @@ func judge(e *Evidence) []Link {
 // clientsAnswered looks at what the clients in the sandbox got, and what the
 // registry sent: nothing of the log.
 func clientsAnswered(e *Evidence) (string, error) {
-	steps := plan()
+	steps := drillPlan()
 	if len(e.Commands) != len(steps) {
 		return "", fmt.Errorf("%d of %d commands were run", len(e.Commands), len(steps))
 	}
 	for i, c := range e.Commands {
 		if (c.Exit == 0) != steps[i].succeeds {
-			return "", fmt.Errorf("%s ended with %d: %s", strings.Join(c.Argv, " "), c.Exit, tail(c.Output))
+			return "", fmt.Errorf("%s ended with %d: %s", strings.Join(c.Argv, " "), c.Exit, lastLine(c.Output))
 		}
 	}
 	if e.Request == "" || !strings.Contains(e.Commands[approveAfter].Output, e.Request) {
-		return "", fmt.Errorf("the client of the held package was not shown its request %q: %s", e.Request, tail(e.Commands[approveAfter].Output))
+		return "", fmt.Errorf("the client of the held package was not shown its request %q: %s", e.Request, lastLine(e.Commands[approveAfter].Output))
 	}
 	if out := e.Commands[len(steps)-1].Output; strings.TrimSpace(out) != "allowed held" {
-		return "", fmt.Errorf("the installed packages are not those of the registry: %s", tail(out))
+		return "", fmt.Errorf("the installed packages are not those of the registry: %s", lastLine(out))
 	}
 	if n := e.Releases[refused].Sent; n != 0 {
 		return "", fmt.Errorf("the refused file left the registry %d times", n)
@@ -69,7 +69,7 @@ func clientsAnswered(e *Evidence) (string, error) {
 	return "installed, refused, held with " + e.Request + ", and installed once approved", nil
 }
 
-func tail(s string) string {
+func lastLine(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > 300 {
 		s = "..." + s[len(s)-300:]
@@ -95,16 +95,16 @@ func clockRight(e *Evidence) (string, error) {
 	for _, r := range e.Records {
 		switch {
 		case r.Time.Before(e.Began.Add(-clockSlack)) || r.Time.After(e.Ended.Add(clockSlack)):
-			return "", fmt.Errorf("record %d is of %s, and the self-test ran from %s to %s", r.Seq, stamp(r.Time), stamp(e.Began), stamp(e.Ended))
+			return "", fmt.Errorf("record %d is of %s, and the self-test ran from %s to %s", r.Seq, formatTime(r.Time), formatTime(e.Began), formatTime(e.Ended))
 		case r.Time.Before(last):
-			return "", fmt.Errorf("record %d is of %s, before the one in front of it", r.Seq, stamp(r.Time))
+			return "", fmt.Errorf("record %d is of %s, before the one in front of it", r.Seq, formatTime(r.Time))
 		}
 		last = r.Time
 	}
-	return fmt.Sprintf("all times lie between %s and %s", stamp(e.Began), stamp(e.Ended)), nil
+	return fmt.Sprintf("all times lie between %s and %s", formatTime(e.Began), formatTime(e.Ended)), nil
 }
 
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // exportWhole compares the export with the records, field by field.
 func exportWhole(e *Evidence) (string, error) {
@@ -144,7 +144,7 @@ func differs(a, b audit.Record) string {
 	b.Time = a.Time
 	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range va.NumField() {
-		if !same(va.Field(i), vb.Field(i)) {
+		if !sameValue(va.Field(i), vb.Field(i)) {
 			name, _, _ := strings.Cut(va.Type().Field(i).Tag.Get("json"), ",")
 			return name
 		}
@@ -152,8 +152,8 @@ func differs(a, b audit.Record) string {
 	return ""
 }
 
-// same takes an empty list or mapping for none.
-func same(a, b reflect.Value) bool {
+// sameValue takes an empty list or mapping for none.
+func sameValue(a, b reflect.Value) bool {
 	if k := a.Kind(); (k == reflect.Slice || k == reflect.Map) && a.Len()+b.Len() == 0 {
 		return true
 	}

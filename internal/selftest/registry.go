@@ -32,7 +32,7 @@ func openRegistry(ctx context.Context, releases map[string]*Release) (*registry,
 
 func (r *registry) address() string { return r.server.Listener.Addr().String() }
 
-func (r *registry) close() { r.server.Close() }
+func (r *registry) closeRegistry() { r.server.Close() }
 
 // ServeHTTP answers for the index and the files; no package has a sidecar.
 func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -42,7 +42,7 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		switch req.URL.Path {
 		case "/simple/" + one.Name + "/":
 			w.Header().Set("Content-Type", "application/vnd.pypi.simple.v1+json")
-			_ = json.NewEncoder(w).Encode(page(one)) // a client that went away asks again
+			_ = json.NewEncoder(w).Encode(makePage(one)) // a client that went away asks again
 			return
 		case strings.TrimPrefix(one.URL, "http://"+registryHost):
 			one.Sent++
@@ -54,7 +54,7 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	http.NotFound(w, req)
 }
 
-func page(r *Release) map[string]any {
+func makePage(r *Release) map[string]any {
 	return map[string]any{
 		"meta": map[string]string{"api-version": "1.1"}, "name": r.Name, "versions": []string{version},
 		"files": []map[string]any{{

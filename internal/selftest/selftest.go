@@ -54,18 +54,18 @@ type Wiring struct {
 
 // drill does what is to be on record.
 type drill interface {
-	// play has the packages installed, refused, held and approved. It tells what
+	// playDrill has the packages installed, refused, held and approved. It tells what
 	// it saw itself, without a look at the log.
-	play(ctx context.Context, e *Evidence) error
-	// over ends what still writes to the log.
-	over(ctx context.Context) error
+	playDrill(ctx context.Context, e *Evidence) error
+	// endDaemon ends what still writes to the log.
+	endDaemon(ctx context.Context) error
 }
 
-// run plays the drill, looks at the log through the wiring, and judges. An error
+// runDrill plays the drill, looks at the log through the wiring, and judges. An error
 // means that it could not be done; a broken link is in the report.
-func run(ctx context.Context, d drill, w Wiring) (Report, error) {
+func runDrill(ctx context.Context, d drill, w Wiring) (Report, error) {
 	e := Evidence{Releases: releases(), Began: w.Clock()}
-	err := d.play(ctx, &e)
+	err := d.playDrill(ctx, &e)
 	e.Ended = w.Clock()
 	if err != nil {
 		return Report{}, fmt.Errorf("the drill could not be played: %w", err)
@@ -73,12 +73,12 @@ func run(ctx context.Context, d drill, w Wiring) (Report, error) {
 	// What can't be looked at is a broken link, not the end: the others say where.
 	e.Records, e.RecordsErr = w.Records(ctx)
 	e.Export, e.ExportErr = w.Export(ctx)
-	if err := d.over(ctx); err != nil {
+	if err := d.endDaemon(ctx); err != nil {
 		return Report{}, fmt.Errorf("the daemon did not end: %w", err)
 	}
 	e.Verdict, e.VerifyErr = w.Verify(ctx)
-	e.prove(w)
-	report := Report{Sound: true, Links: judge(&e), Records: len(e.Records), Took: w.Clock().Sub(e.Began)}
+	e.proveRecords(w)
+	report := Report{Sound: true, Links: judgeLinks(&e), Records: len(e.Records), Took: w.Clock().Sub(e.Began)}
 	for _, l := range report.Links {
 		if !l.Holds && report.Sound {
 			report.Sound, report.Broken = false, l.Name
@@ -87,8 +87,8 @@ func run(ctx context.Context, d drill, w Wiring) (Report, error) {
 	return report, nil
 }
 
-// prove has every record proved and checks the proofs as an auditor would.
-func (e *Evidence) prove(w Wiring) {
+// proveRecords has every record proved and checks the proofs as an auditor would.
+func (e *Evidence) proveRecords(w Wiring) {
 	keys, err := w.Keys()
 	if err != nil {
 		e.ProofErr = err
@@ -100,7 +100,7 @@ func (e *Evidence) prove(w Wiring) {
 			_, err = proof.Check(keys)
 		}
 		if err == nil {
-			err = about(proof, r)
+			err = checkAbout(proof, r)
 		}
 		if err != nil {
 			e.ProofErr = fmt.Errorf("record %d: %w", r.Seq, err)

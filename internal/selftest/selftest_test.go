@@ -55,7 +55,7 @@ func rehearse(tb testing.TB) *rehearsal {
 	return r
 }
 
-func (r *rehearsal) over(context.Context) error { return r.log.Close() }
+func (r *rehearsal) endDaemon(context.Context) error { return r.log.Close() }
 
 func (r *rehearsal) wiring() Wiring {
 	records := func(ctx context.Context) ([]audit.Record, error) {
@@ -84,11 +84,11 @@ func (r *rehearsal) wiring() Wiring {
 			return audit.Verify(ctx, r.dir, audit.VerifyOptions{})
 		},
 		Prove: func(record uint64) (audit.Proof, error) { return audit.Prove(r.dir, record) },
-		Keys:  func() (checkpoint.Keyring, error) { return keys(r.dir) },
+		Keys:  func() (checkpoint.Keyring, error) { return publicKeys(r.dir) },
 	}
 }
 
-func (r *rehearsal) play(ctx context.Context, e *Evidence) error {
+func (r *rehearsal) playDrill(ctx context.Context, e *Evidence) error {
 	p, err := policy.Parse("selftest", []byte(document))
 	if err != nil {
 		return err
@@ -101,13 +101,13 @@ func (r *rehearsal) play(ctx context.Context, e *Evidence) error {
 	if err := r.door.SandboxStarted(ctx, e.Sandbox); err != nil {
 		return err
 	}
-	for i, step := range plan() {
+	for i, step := range drillPlan() {
 		id := "c" + string(rune('0'+i))
 		if _, err := r.door.Command(ctx, e.Sandbox, id, step.argv); err != nil {
 			return err
 		}
 		c := Command{Argv: step.argv, Output: "allowed held\n"}
-		if i < len(plan())-1 {
+		if i < len(drillPlan())-1 {
 			role := strings.TrimPrefix(strings.TrimSuffix(step.argv[len(step.argv)-1], "=="+version), "selftest-")
 			if c.Exit, c.Output, err = r.install(ctx, e, role); err != nil {
 				return err
@@ -179,7 +179,7 @@ func broken(report Report) []string {
 
 func TestARehearsalHolds(t *testing.T) {
 	r := rehearse(t)
-	report, err := run(t.Context(), r, r.wiring())
+	report, err := runDrill(t.Context(), r, r.wiring())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestADroppedRecord(t *testing.T) {
 			got.Export = append(got.Export, line...)
 		}
 		holds := true
-		for _, l := range judge(&got) {
+		for _, l := range judgeLinks(&got) {
 			holds = holds && l.Holds
 		}
 		if holds != (lost < 0) {
@@ -230,7 +230,7 @@ func evidence(t *testing.T, r *rehearsal) (*Evidence, error) {
 	t.Helper()
 	w := r.wiring()
 	e := &Evidence{Releases: releases(), Began: w.Clock()}
-	if err := r.play(t.Context(), e); err != nil {
+	if err := r.playDrill(t.Context(), e); err != nil {
 		return nil, err
 	}
 	e.Ended = w.Clock()
@@ -238,7 +238,7 @@ func evidence(t *testing.T, r *rehearsal) (*Evidence, error) {
 	if e.Records, err = w.Records(t.Context()); err != nil {
 		return nil, err
 	}
-	if err := r.over(t.Context()); err != nil {
+	if err := r.endDaemon(t.Context()); err != nil {
 		return nil, err
 	}
 	e.Verdict, e.VerifyErr = w.Verify(t.Context())
@@ -356,7 +356,7 @@ func TestBrokenLinks(t *testing.T) {
 		if c.tamper != nil {
 			c.tamper(r, &w)
 		}
-		report, err := run(t.Context(), r, w)
+		report, err := runDrill(t.Context(), r, w)
 		if err != nil {
 			if c.silent != held { // nothing waits then, so that nothing can be approved
 				t.Errorf("%s: %v", what, err)

@@ -11,9 +11,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// find returns the records of a kind and outcome about a package, "" for those
+// findRecords returns the records of a kind and outcome about a package, "" for those
 // about none.
-func (e *Evidence) find(kind audit.Kind, outcome audit.Outcome, name string) []audit.Record {
+func (e *Evidence) findRecords(kind audit.Kind, outcome audit.Outcome, name string) []audit.Record {
 	var found []audit.Record
 	for _, r := range e.Records {
 		if r.Kind == kind && r.Outcome == outcome && r.Package == name && r.Run == e.Run {
@@ -23,8 +23,8 @@ func (e *Evidence) find(kind audit.Kind, outcome audit.Outcome, name string) []a
 	return found
 }
 
-func (e *Evidence) one(kind audit.Kind, outcome audit.Outcome, name string) (audit.Record, error) {
-	found := e.find(kind, outcome, name)
+func (e *Evidence) findOne(kind audit.Kind, outcome audit.Outcome, name string) (audit.Record, error) {
+	found := e.findRecords(kind, outcome, name)
 	if len(found) != 1 {
 		return audit.Record{}, fmt.Errorf("there are %d records %s %s of %q, and there must be 1", len(found), kind, outcome, name)
 	}
@@ -34,8 +34,8 @@ func (e *Evidence) one(kind audit.Kind, outcome audit.Outcome, name string) (aud
 // field is what a record must have in one place.
 type field struct{ name, got, want string }
 
-// must compares fields, all of them.
-func must(r audit.Record, fields ...field) error {
+// compareFields compares fields, all of them.
+func compareFields(r audit.Record, fields ...field) error {
 	var wrong []string
 	for _, f := range fields {
 		if f.got != f.want {
@@ -48,8 +48,8 @@ func must(r audit.Record, fields ...field) error {
 	return nil
 }
 
-// ours are the fields that every record of the run has.
-func (e *Evidence) ours(r audit.Record) []field {
+// runFields are the fields that every record of the run has.
+func (e *Evidence) runFields(r audit.Record) []field {
 	return []field{
 		{"agent_run_id", r.Run, e.Run},
 		{"sandbox", r.Sandbox, e.Sandbox},
@@ -63,7 +63,7 @@ func (e *Evidence) ours(r audit.Record) []field {
 // the nine that every install record has, and more.
 func (e *Evidence) artifact(r audit.Record, role string, by policy.ResolvedBy) []field {
 	p := e.Releases[role]
-	return append(e.ours(r),
+	return append(e.runFields(r),
 		field{"ecosystem", r.Ecosystem, "python"}, field{"package_name", r.Package, p.Name},
 		field{"requested_version", r.RequestedVersion, "==" + version}, field{"requested_claimed", strconv.FormatBool(r.RequestedClaimed), "true"},
 		field{"installed_version", r.InstalledVersion, version}, field{"source_url", r.SourceURL, p.URL},
@@ -74,21 +74,21 @@ func (e *Evidence) artifact(r audit.Record, role string, by policy.ResolvedBy) [
 
 // everyStep looks for the sandbox and its commands, whose ends frame all else.
 func everyStep(e *Evidence) (string, error) {
-	begun, err := e.one(audit.KindSandbox, audit.Started, "")
+	begun, err := e.findOne(audit.KindSandbox, audit.Started, "")
 	if err != nil {
 		return "", err
 	}
-	ended, err := e.one(audit.KindSandbox, audit.Finished, "")
+	ended, err := e.findOne(audit.KindSandbox, audit.Finished, "")
 	if err != nil {
 		return "", err
 	}
-	if err := must(begun, append(e.ours(begun), field{"task", begun.Task, e.Task}, field{"user", begun.User, e.User})...); err != nil {
+	if err := compareFields(begun, append(e.runFields(begun), field{"task", begun.Task, e.Task}, field{"user", begun.User, e.User})...); err != nil {
 		return "", err
 	}
-	if err := must(ended, e.ours(ended)...); err != nil {
+	if err := compareFields(ended, e.runFields(ended)...); err != nil {
 		return "", err
 	}
-	starts, ends := e.find(audit.KindCommand, audit.Started, ""), e.find(audit.KindCommand, audit.Finished, "")
+	starts, ends := e.findRecords(audit.KindCommand, audit.Started, ""), e.findRecords(audit.KindCommand, audit.Finished, "")
 	if len(starts) != len(e.Commands) || len(ends) != len(e.Commands) {
 		return "", fmt.Errorf("%d commands were run; %d have begun and %d have ended on record", len(e.Commands), len(starts), len(ends))
 	}
@@ -101,7 +101,7 @@ func everyStep(e *Evidence) (string, error) {
 		if start.Seq <= last || end.Seq <= start.Seq {
 			return "", fmt.Errorf("the records of command %d are not in the order of what happened", i+1)
 		}
-		if err := must(start, e.ours(start)...); err != nil {
+		if err := compareFields(start, e.runFields(start)...); err != nil {
 			return "", err
 		}
 		last = end.Seq
@@ -119,18 +119,18 @@ func servedOnRecord(e *Evidence) (string, error) {
 		if e.Releases[role].Sent == 0 {
 			return "", fmt.Errorf("%s was installed, and the registry has not sent it", e.Releases[role].Name)
 		}
-		r, err := e.one(audit.KindPackage, audit.Served, e.Releases[role].Name)
+		r, err := e.findOne(audit.KindPackage, audit.Served, e.Releases[role].Name)
 		if err != nil {
 			return "", err
 		}
-		if err := must(r, append(e.artifact(r, role, by), field{"guest_claimed", strconv.FormatBool(r.GuestClaimed), "false"})...); err != nil {
+		if err := compareFields(r, append(e.artifact(r, role, by), field{"guest_claimed", strconv.FormatBool(r.GuestClaimed), "false"})...); err != nil {
 			return "", err
 		}
 		if r.Rule == "" {
 			return "", fmt.Errorf("record %d has no rule", r.Seq)
 		}
 	}
-	if n := len(e.find(audit.KindPackage, audit.Served, e.Releases[refused].Name)); n > 0 {
+	if n := len(e.findRecords(audit.KindPackage, audit.Served, e.Releases[refused].Name)); n > 0 {
 		return "", errors.New("the refused package is served on record")
 	}
 	return "two files, with every field of an install record", nil
@@ -139,12 +139,12 @@ func servedOnRecord(e *Evidence) (string, error) {
 // refusalOnRecord: what was refused is blocked, or withheld from the index.
 func refusalOnRecord(e *Evidence) (string, error) {
 	p := e.Releases[refused]
-	found := slices.Concat(e.find(audit.KindPackage, audit.Blocked, p.Name), e.find(audit.KindPackage, audit.Withheld, p.Name))
+	found := slices.Concat(e.findRecords(audit.KindPackage, audit.Blocked, p.Name), e.findRecords(audit.KindPackage, audit.Withheld, p.Name))
 	if len(found) == 0 {
 		return "", fmt.Errorf("there is no record that %s was refused", p.Name)
 	}
 	for _, r := range found {
-		if err := must(r, append(e.ours(r),
+		if err := compareFields(r, append(e.runFields(r),
 			field{"ecosystem", r.Ecosystem, "python"}, field{"resolved_by", r.ResolvedBy, string(policy.ByBlocklist)},
 			field{"a reason", strconv.FormatBool(r.Reason != ""), "true"}, field{"a rule", strconv.FormatBool(r.Rule != ""), "true"},
 		)...); err != nil {
@@ -169,12 +169,12 @@ func approvalOnRecord(e *Evidence) (string, error) {
 			waited = append(waited, r)
 		}
 	}
-	served := e.find(audit.KindPackage, audit.Served, name)
+	served := e.findRecords(audit.KindPackage, audit.Served, name)
 	if len(asked) == 0 || len(answered) != 1 || len(waited) == 0 || len(served) != 1 {
 		return "", fmt.Errorf("it is asked for %d times, answered %d times, waited for %d times and served %d times on record", len(asked), len(answered), len(waited), len(served))
 	}
 	for _, r := range slices.Concat(asked, answered, waited, served) {
-		if err := must(r, field{"approval_id", r.Approval, e.Request}, field{"installed_version", r.InstalledVersion, version}); err != nil {
+		if err := compareFields(r, field{"approval_id", r.Approval, e.Request}, field{"installed_version", r.InstalledVersion, version}); err != nil {
 			return "", err
 		}
 	}
@@ -190,16 +190,16 @@ func approvalOnRecord(e *Evidence) (string, error) {
 func diskOnRecord(e *Evidence) (string, error) {
 	for role, by := range map[string]policy.ResolvedBy{allowed: policy.ByAllowlist, held: policy.ByApproval} {
 		name := e.Releases[role].Name
-		r, err := e.one(audit.KindPackage, audit.Installed, name)
+		r, err := e.findOne(audit.KindPackage, audit.Installed, name)
 		if err != nil {
 			return "", err
 		}
-		if err := must(r, append(e.artifact(r, role, by),
+		if err := compareFields(r, append(e.artifact(r, role, by),
 			field{"guest_claimed", strconv.FormatBool(r.GuestClaimed), "true"}, field{"a path", strconv.FormatBool(r.Detail["path"] != ""), "true"},
 		)...); err != nil {
 			return "", err
 		}
-		served := e.find(audit.KindPackage, audit.Served, name)
+		served := e.findRecords(audit.KindPackage, audit.Served, name)
 		if len(served) != 1 || served[0].Seq >= r.Seq {
 			return "", fmt.Errorf("record %d says that %s was installed, and no record before that it was served", r.Seq, name)
 		}

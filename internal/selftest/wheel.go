@@ -18,12 +18,12 @@ const registryHost = "registry.example"
 func releases() map[string]*Release {
 	all := map[string]*Release{}
 	for _, role := range []string{allowed, refused, held} {
-		all[role] = release(role)
+		all[role] = newRelease(role)
 	}
 	return all
 }
 
-func release(role string) *Release {
+func newRelease(role string) *Release {
 	name, module := "selftest-"+role, "selftest_"+role
 	info := module + "-" + version + ".dist-info/"
 	files := [][2]string{

@@ -71,7 +71,7 @@ var _ approval.Store = (*Approvals)(nil)
 // OpenApprovals opens the file at path, making it if there is none. A file of a
 // newer version is fault.ErrConflict.
 func OpenApprovals(ctx context.Context, path string) (*Approvals, error) {
-	db, err := open(ctx, path, approvalSchema())
+	db, err := openDatabase(ctx, path, approvalSchema())
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func OpenApprovals(ctx context.Context, path string) (*Approvals, error) {
 // Close closes the file.
 func (s *Approvals) Close() error { return s.db.Close() }
 
-func (s *Approvals) wrap(err error) error {
+func (s *Approvals) wrapError(err error) error {
 	if err == nil || errors.Is(err, fault.ErrNotFound) {
 		return err
 	}
@@ -99,14 +99,14 @@ func (s *Approvals) Position(ctx context.Context) (approval.Position, error) {
 	if err == nil {
 		p.At, err = readTime(at)
 	}
-	return p, s.wrap(err)
+	return p, s.wrapError(err)
 }
 
 // Apply implements approval.Store.
 func (s *Approvals) Apply(ctx context.Context, b approval.Batch) error {
-	return s.wrap(inTransaction(ctx, s.db, func(tx *sql.Tx) error {
+	return s.wrapError(inTransaction(ctx, s.db, func(tx *sql.Tx) error {
 		for _, e := range b.Entries {
-			if err := put(ctx, tx, e); err != nil {
+			if err := putEntry(ctx, tx, e); err != nil {
 				return err
 			}
 		}
@@ -122,9 +122,9 @@ func (s *Approvals) Apply(ctx context.Context, b approval.Batch) error {
 	}))
 }
 
-// put writes one entry. Its runs are only ever added to, so those that are there
+// putEntry writes one entry. Its runs are only ever added to, so those that are there
 // stay.
-func put(ctx context.Context, tx *sql.Tx, e approval.Entry) error {
+func putEntry(ctx context.Context, tx *sql.Tx, e approval.Entry) error {
 	body, err := json.Marshal(e.Request)
 	if err != nil {
 		return err
@@ -167,11 +167,11 @@ func put(ctx context.Context, tx *sql.Tx, e approval.Entry) error {
 func (s *Approvals) Reset(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, "DELETE FROM events; DELETE FROM subjects; DELETE FROM wishes; DELETE FROM requests; DELETE FROM position")
 	if err != nil {
-		return s.wrap(err)
+		return s.wrapError(err)
 	}
 	// The file beside it still has what was there.
 	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-	return s.wrap(err)
+	return s.wrapError(err)
 }
 
 // Get implements approval.Store.
@@ -249,7 +249,7 @@ func (s *Approvals) Due(ctx context.Context, now time.Time, limit int) (due []ap
 	if err == nil && ends.Valid {
 		next = time.Unix(0, ends.Int64).UTC()
 	}
-	return due, next, s.wrap(err)
+	return due, next, s.wrapError(err)
 }
 
 // entries reads the requests for which a condition holds, and who asked for
@@ -257,11 +257,11 @@ func (s *Approvals) Due(ctx context.Context, now time.Time, limit int) (due []ap
 func (s *Approvals) entries(ctx context.Context, condition, order string, args ...any) ([]approval.Entry, error) {
 	found, err := s.bodies(ctx, condition, order, args...)
 	if err != nil {
-		return nil, s.wrap(err)
+		return nil, s.wrapError(err)
 	}
 	for i := range found {
 		if found[i].Runs, err = s.askingRuns(ctx, found[i].ID); err != nil {
-			return nil, s.wrap(err)
+			return nil, s.wrapError(err)
 		}
 	}
 	return found, nil
@@ -307,9 +307,9 @@ func (s *Approvals) askingRuns(ctx context.Context, id string) (runs []approval.
 func (s *Approvals) Events(ctx context.Context, after uint64, limit int) (events []approval.Event, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT number, at, event, request FROM events WHERE number > ? ORDER BY number LIMIT ?", after, limit)
 	if err != nil {
-		return nil, s.wrap(err)
+		return nil, s.wrapError(err)
 	}
-	defer func() { err = s.wrap(errors.Join(err, rows.Close())) }()
+	defer func() { err = s.wrapError(errors.Join(err, rows.Close())) }()
 	for rows.Next() {
 		var e approval.Event
 		var at, name string
@@ -332,13 +332,13 @@ func (s *Approvals) Cursor(ctx context.Context, hook string) (number uint64, ok 
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
-	return number, err == nil, s.wrap(err)
+	return number, err == nil, s.wrapError(err)
 }
 
 // SetCursor remembers it.
 func (s *Approvals) SetCursor(ctx context.Context, hook string, number uint64) error {
 	_, err := s.db.ExecContext(ctx, "INSERT OR REPLACE INTO cursors (hook, number) VALUES (?, ?)", hook, number)
-	return s.wrap(err)
+	return s.wrapError(err)
 }
 
 func writeTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

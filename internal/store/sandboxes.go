@@ -61,7 +61,7 @@ func OpenSandboxes(ctx context.Context, path string) (*Sandboxes, error) {
 // Close closes the file.
 func (s *Sandboxes) Close() error { return s.db.Close() }
 
-func (s *Sandboxes) wrap(err error) error {
+func (s *Sandboxes) wrapError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (s *Sandboxes) Move(ctx context.Context, e sandbox.Entry, ev sandbox.Event)
 		_, err = tx.ExecContext(ctx, "DELETE FROM events WHERE seq <= ?", ev.Seq-sandbox.KeptEvents)
 		return err
 	})
-	return ev, s.wrap(err)
+	return ev, s.wrapError(err)
 }
 
 func putSandbox(ctx context.Context, tx *sql.Tx, id string, body []byte, gone bool) error {
@@ -108,7 +108,7 @@ func (s *Sandboxes) Put(ctx context.Context, e sandbox.Entry) error {
 		return err
 	}
 	_, err = s.db.ExecContext(ctx, "UPDATE sandboxes SET body = ? WHERE id = ?", string(body), e.Info.ID)
-	return s.wrap(err)
+	return s.wrapError(err)
 }
 
 // Entries implements sandbox.Journal. One that can't be read is no reason to lose
@@ -116,9 +116,9 @@ func (s *Sandboxes) Put(ctx context.Context, e sandbox.Entry) error {
 func (s *Sandboxes) Entries(ctx context.Context) (found []sandbox.Entry, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT body FROM sandboxes ORDER BY id")
 	if err != nil {
-		return nil, s.wrap(err)
+		return nil, s.wrapError(err)
 	}
-	defer func() { err = s.wrap(errors.Join(err, rows.Close())) }()
+	defer func() { err = s.wrapError(errors.Join(err, rows.Close())) }()
 	for rows.Next() {
 		var body []byte
 		if err := rows.Scan(&body); err != nil {
@@ -136,9 +136,9 @@ func (s *Sandboxes) Entries(ctx context.Context) (found []sandbox.Entry, err err
 func (s *Sandboxes) Events(ctx context.Context, after int64, limit int) (events []sandbox.Event, err error) {
 	rows, err := s.db.QueryContext(ctx, "SELECT seq, at, sandbox, run, token, was, state, reason FROM events WHERE seq > ? ORDER BY seq LIMIT ?", after, max(limit, 0))
 	if err != nil {
-		return nil, s.wrap(err)
+		return nil, s.wrapError(err)
 	}
-	defer func() { err = s.wrap(errors.Join(err, rows.Close())) }()
+	defer func() { err = s.wrapError(errors.Join(err, rows.Close())) }()
 	for rows.Next() {
 		var e sandbox.Event
 		var at int64
@@ -158,5 +158,5 @@ func (s *Sandboxes) Last(ctx context.Context) (int64, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
-	return last, s.wrap(err)
+	return last, s.wrapError(err)
 }

@@ -32,9 +32,9 @@ const (
 	cacheKiB = 512
 )
 
-// open opens a file, making it if need be, and migrates it. What is deleted is
+// openDatabase opens a file, making it if need be, and migrates it. What is deleted is
 // overwritten: it may be somebody's data that were to go.
-func open(ctx context.Context, path string, migrations []string) (*sql.DB, error) {
+func openDatabase(ctx context.Context, path string, migrations []string) (*sql.DB, error) {
 	return openWith(ctx, path, migrations, "synchronous(FULL)")
 }
 

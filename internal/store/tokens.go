@@ -41,7 +41,7 @@ var _ token.Store = (*Tokens)(nil)
 // OpenTokens opens the file at path, making it if there is none. A file of a
 // newer version is fault.ErrConflict.
 func OpenTokens(ctx context.Context, path string) (*Tokens, error) {
-	db, err := open(ctx, path, tokenSchema())
+	db, err := openDatabase(ctx, path, tokenSchema())
 	if err != nil {
 		return nil, err
 	}

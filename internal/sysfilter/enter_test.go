@@ -14,7 +14,7 @@ func TestABadProgramIsNoMissingKernel(t *testing.T) {
 	if err := Available(); err != nil {
 		t.Fatalf("INCONCLUSIVE: this kernel has no filters: %v", err)
 	}
-	err := enter(make([]uint32, 4_096))
+	err := enterFilter(make([]uint32, 4_096))
 	if !errors.Is(err, unix.EINVAL) || errors.Is(err, ErrMissing) {
 		t.Errorf("a program that is too long: %v", err)
 	}

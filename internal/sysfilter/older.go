@@ -2,8 +2,8 @@
 
 package sysfilter
 
-// older are refused calls that newer architectures have in one form only.
-func older() []uint32 { return nil }
+// olderCalls are refused calls that newer architectures have in one form only.
+func olderCalls() []uint32 { return nil }
 
 // ofThisKind are refused calls that only this architecture has.
 func ofThisKind() []uint32 { return nil }

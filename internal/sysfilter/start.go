@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alone are the calls that no program needs which works on files that it was given, beside
+// aloneCalls are the calls that no program needs which works on files that it was given, beside
 // nobody: those that reach into other processes or signal them, change whose a file is, make
 // namespaces and mounts, and change the kernel or ask for more of it.
-func alone() []uint32 {
+func aloneCalls() []uint32 {
 	return append(
-		slices.Concat(older(), ofThisKind()),
+		slices.Concat(olderCalls(), ofThisKind()),
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 		unix.SYS_EXECVEAT,
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
@@ -37,15 +37,15 @@ func alone() []uint32 {
 // starter is the filter of a program that is yet to be started: what its start takes, exec
 // and to become another user in another root and another namespace of processes, it keeps.
 func starter(arch uint32, anySocket bool) []bpf.Instruction {
-	all := prologue(arch, ended(), unix.EACCES, alone())
+	all := prologue(arch, killForArch(), unix.EACCES, aloneCalls())
 	all = append(
 		all,
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: unix.SYS_FILE_SETATTR, SkipTrue: 1}, // the last that is known here
-		fails(unix.ENOSYS),
+		failWith(unix.ENOSYS),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the flags
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces &^ unix.CLONE_NEWPID, SkipTrue: 1},
-		fails(unix.EACCES),
+		failWith(unix.EACCES),
 		allowed(),
 	)
 	if anySocket {
@@ -56,7 +56,7 @@ func starter(arch uint32, anySocket bool) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 3},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the family
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1},
-		fails(unix.EACCES),
+		failWith(unix.EACCES),
 		allowed(),
 	)
 }

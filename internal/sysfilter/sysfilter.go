@@ -42,8 +42,8 @@ func sockets() []uint32 {
 	return []uint32{unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND}
 }
 
-// refused are the calls that always fail.
-func refused() []uint32 {
+// refusedCalls are the calls that always fail.
+func refusedCalls() []uint32 {
 	return []uint32{
 		unix.SYS_SOCKETPAIR, unix.SYS_LISTEN,
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // they connect, too
@@ -62,14 +62,14 @@ func refused() []uint32 {
 	}
 }
 
-func fails(e unix.Errno) bpf.Instruction {
+func failWith(e unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
 }
 
 func allowed() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW} }
 
-// ended is what becomes of a process that makes a call of another architecture.
-func ended() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS} }
+// killForArch is what becomes of a process that makes a call of another architecture.
+func killForArch() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS} }
 
 // prologue is the begin of each filter, in the kernel's own machine language: what is said of
 // calls of another architecture, those of another numbering, and those that always fail.
@@ -80,12 +80,12 @@ func prologue(arch uint32, another bpf.Instruction, refusal unix.Errno, calls []
 		another,
 		bpf.LoadAbsolute{Off: offCall, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1},
-		fails(unix.ENOSYS),
+		failWith(unix.ENOSYS),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE3, SkipTrue: 1}, // its flags lie where no filter sees them
-		fails(unix.ENOSYS),
+		failWith(unix.ENOSYS),
 	}
 	for _, call := range calls {
-		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, fails(refusal))
+		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, failWith(refusal))
 	}
 	return all
 }
@@ -93,22 +93,22 @@ func prologue(arch uint32, another bpf.Instruction, refusal unix.Errno, calls []
 // program is the filter of the process pid.
 func program(arch uint32, pid int, calls []uint32) []bpf.Instruction {
 	return append(
-		prologue(arch, ended(), unix.EACCES, calls),
+		prologue(arch, killForArch(), unix.EACCES, calls),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the flags
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1},
-		fails(unix.EACCES),
+		failWith(unix.EACCES),
 		allowed(),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_TGKILL, SkipTrue: 4}, // the runtime signals its own threads
 		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // whose thread
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(pid), SkipTrue: 1},
-		fails(unix.EACCES),
+		failWith(unix.EACCES),
 		allowed(),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 4}, // of those that keep it
 		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // the family
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
-		fails(unix.EACCES),
+		failWith(unix.EACCES),
 		allowed(),
 	)
 }
@@ -130,29 +130,29 @@ func Available() error {
 	if errno == unix.EFAULT {
 		return nil
 	}
-	if errno == unix.ENOSYS || errno == unix.EINVAL && !modes() {
+	if errno == unix.ENOSYS || errno == unix.EINVAL && !hasModes() {
 		return ErrMissing
 	}
 	return fmt.Errorf("ask the kernel for filters of system calls: %w", errno)
 }
 
-// modes tells whether this kernel has modes of system calls at all (CONFIG_SECCOMP). One that
+// hasModes tells whether this kernel has modes of system calls at all (CONFIG_SECCOMP). One that
 // has, and that finds the question for filters invalid, has them in another form than is known
 // here: nothing says that it has none.
-func modes() bool {
+func hasModes() bool {
 	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_GET_SECCOMP, 0, 0)
 	return errno == 0
 }
 
 // Enter gives the calls up, on all threads and in all that they start. The process must
 // have no_new_privs. ErrMissing where the kernel has no filters: nothing was given up.
-func Enter() error { return enter(slices.Concat(sockets(), refused(), older())) }
+func Enter() error { return enterFilter(slices.Concat(sockets(), refusedCalls(), olderCalls())) }
 
 // EnterWithSockets is Enter of who connects over IP: it keeps the calls for that, and makes
 // no socket of another kind, so none that leads to a program of this host by its path.
-func EnterWithSockets() error { return enter(slices.Concat(refused(), older())) }
+func EnterWithSockets() error { return enterFilter(slices.Concat(refusedCalls(), olderCalls())) }
 
-func enter(calls []uint32) error {
+func enterFilter(calls []uint32) error {
 	if err := Available(); err != nil {
 		return err
 	}
@@ -160,11 +160,11 @@ func enter(calls []uint32) error {
 	if err != nil {
 		return err
 	}
-	return apply(program(arch, os.Getpid(), calls), unix.SECCOMP_FILTER_FLAG_TSYNC)
+	return applyFilter(program(arch, os.Getpid(), calls), unix.SECCOMP_FILTER_FLAG_TSYNC)
 }
 
-// apply puts the calling thread under a filter, or all threads.
-func apply(program []bpf.Instruction, flags uintptr) error {
+// applyFilter puts the calling thread under a filter, or all threads.
+func applyFilter(program []bpf.Instruction, flags uintptr) error {
 	raw, err := bpf.Assemble(program)
 	if err != nil {
 		return err

@@ -31,29 +31,29 @@ type asked struct {
 	span  trace.Span
 }
 
-// ask begins a call. texts are about what is asked.
-func (d watchedDoor) ask(ctx context.Context, call, sandbox string, about pkgref.Ref) (context.Context, asked) {
-	ctx, span := d.t.tracer.Start(d.t.newest.under(ctx, sandbox), "decide "+call)
-	set(span, map[attribute.Key]string{
+// beginAsk begins a call. texts are about what is asked.
+func (d watchedDoor) beginAsk(ctx context.Context, call, sandbox string, about pkgref.Ref) (context.Context, asked) {
+	ctx, span := d.t.tracer.Start(d.t.newest.underNewest(ctx, sandbox), "decide "+call)
+	setTexts(span, map[attribute.Key]string{
 		keySandbox: sandbox, keyEcosystem: string(about.Ecosystem), keyPackage: about.Name, keyVersion: about.Version,
 	})
 	return ctx, asked{d.t, call, time.Now(), span}
 }
 
-// answered ends it; result is one of a few words.
-func (a asked) answered(result string, err error) {
+// endAsk ends it; result is one of a few words.
+func (a asked) endAsk(result string, err error) {
 	if err != nil {
 		result = categoryOf(err)
 	}
 	a.t.metrics.calls.WithLabelValues(a.call, result).Inc()
-	a.t.metrics.calling.WithLabelValues(a.call).Observe(since(a.began))
-	end(a.span, err)
+	a.t.metrics.calling.WithLabelValues(a.call).Observe(secondsSince(a.began))
+	endSpan(a.span, err)
 }
 
 // decided ends it with a decision.
 func (a asked) decided(answer door.Answer, err error) {
 	if err == nil {
-		set(a.span, map[attribute.Key]string{
+		setTexts(a.span, map[attribute.Key]string{
 			keyEffect: string(answer.Decision.Effect), keyRule: answer.Decision.Rule,
 			keyRequest: answer.RequestID, keyApproval: answer.Approval,
 		})
@@ -61,12 +61,12 @@ func (a asked) decided(answer door.Answer, err error) {
 			a.span.SetAttributes(keyRecord.Int64(int64(answer.Seq)))
 		}
 	}
-	a.answered(string(answer.Decision.Effect), err)
+	a.endAsk(string(answer.Decision.Effect), err)
 }
 
 // decided has a question answered with a decision, and watches it.
 func decided[Q any](ctx context.Context, d watchedDoor, call, sandbox string, about pkgref.Ref, ask Q, do func(context.Context, Q) (door.Answer, error)) (door.Answer, error) {
-	ctx, a := d.ask(ctx, call, sandbox, about)
+	ctx, a := d.beginAsk(ctx, call, sandbox, about)
 	answer, err := do(ctx, ask)
 	a.decided(answer, err)
 	return answer, err
@@ -79,7 +79,7 @@ func ofFile[Q any](ctx context.Context, d watchedDoor, call string, about door.F
 
 // Index implements door.Door.
 func (d watchedDoor) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAnswer, error) {
-	ctx, a := d.ask(ctx, "index", ask.Sandbox, ask.Package)
+	ctx, a := d.beginAsk(ctx, "index", ask.Sandbox, ask.Package)
 	answer, err := d.Door.Index(ctx, ask)
 	result := "allow"
 	switch {
@@ -88,8 +88,8 @@ func (d watchedDoor) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 	case answer.RequestID != "":
 		result = "withheld"
 	}
-	set(a.span, map[attribute.Key]string{keyEffect: result, keyRequest: answer.RequestID})
-	a.answered(result, err)
+	setTexts(a.span, map[attribute.Key]string{keyEffect: result, keyRequest: answer.RequestID})
+	a.endAsk(result, err)
 	return answer, err
 }
 
@@ -139,7 +139,7 @@ func (t *Telemetry) served(ask door.ServeAsk) {
 // Name implements door.Door. The name is not told: a guest can put anything
 // into it.
 func (d watchedDoor) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswer, error) {
-	ctx, a := d.ask(ctx, "name", ask.Sandbox, pkgref.Ref{})
+	ctx, a := d.beginAsk(ctx, "name", ask.Sandbox, pkgref.Ref{})
 	answer, err := d.Door.Name(ctx, ask)
 	a.decided(answer.Answer, err)
 	return answer, err
@@ -167,15 +167,15 @@ func (d watchedDoor) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answ
 
 // Disconnected implements door.Door.
 func (d watchedDoor) Disconnected(ctx context.Context, how door.Disconnection) error {
-	ctx, a := d.ask(ctx, "disconnected", how.Sandbox, pkgref.Ref{})
+	ctx, a := d.beginAsk(ctx, "disconnected", how.Sandbox, pkgref.Ref{})
 	err := d.Door.Disconnected(ctx, how)
-	a.answered("ok", err)
+	a.endAsk("ok", err)
 	return err
 }
 
 // Request implements door.Door.
 func (d watchedDoor) Request(ctx context.Context, ask door.RequestAsk) (door.RequestAnswer, error) {
-	ctx, a := d.ask(ctx, "request", ask.Sandbox, pkgref.Ref{})
+	ctx, a := d.beginAsk(ctx, "request", ask.Sandbox, pkgref.Ref{})
 	answer, err := d.Door.Request(ctx, ask)
 	a.decided(answer.Answer, err)
 	return answer, err
@@ -188,9 +188,9 @@ func (d watchedDoor) HostRefused(ctx context.Context, h door.HostRefusal) (door.
 
 // CallTool implements door.Door. The tool is not told: a guest can put anything there.
 func (d watchedDoor) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnswer, error) {
-	ctx, a := d.ask(ctx, "call_tool", ask.Sandbox, pkgref.Ref{})
+	ctx, a := d.beginAsk(ctx, "call_tool", ask.Sandbox, pkgref.Ref{})
 	answer, err := d.Door.CallTool(ctx, ask)
-	a.answered(string(answer.Outcome), err)
+	a.endAsk(string(answer.Outcome), err)
 	return answer, err
 }
 
@@ -201,40 +201,40 @@ func (d watchedDoor) Failed(ctx context.Context, f door.Failure) (door.Answer, e
 
 // Propose implements door.Door.
 func (d watchedDoor) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.Proposed, error) {
-	ctx, a := d.ask(ctx, "propose", ask.Sandbox, pkgref.Ref{})
+	ctx, a := d.beginAsk(ctx, "propose", ask.Sandbox, pkgref.Ref{})
 	list, err := d.Door.Propose(ctx, ask)
-	a.answered("ok", err)
+	a.endAsk("ok", err)
 	return list, err
 }
 
 // Asking implements door.Door.
 func (d watchedDoor) Asking(ctx context.Context, q door.Question) error {
-	ctx, a := d.ask(ctx, "asking", q.Sandbox, q.Package)
+	ctx, a := d.beginAsk(ctx, "asking", q.Sandbox, q.Package)
 	err := d.Door.Asking(ctx, q)
-	a.answered("ok", err)
+	a.endAsk("ok", err)
 	return err
 }
 
 // Show implements door.Door.
 func (d watchedDoor) Show(ctx context.Context, s door.Showing) error {
-	ctx, a := d.ask(ctx, "show", s.Sandbox, s.Package)
+	ctx, a := d.beginAsk(ctx, "show", s.Sandbox, s.Package)
 	err := d.Door.Show(ctx, s)
-	a.answered("ok", err)
+	a.endAsk("ok", err)
 	return err
 }
 
 // Sent implements door.Door.
 func (d watchedDoor) Sent(ctx context.Context, sandbox string, seq uint64) error {
-	ctx, a := d.ask(ctx, "sent", sandbox, pkgref.Ref{})
+	ctx, a := d.beginAsk(ctx, "sent", sandbox, pkgref.Ref{})
 	err := d.Door.Sent(ctx, sandbox, seq)
-	a.answered("ok", err)
+	a.endAsk("ok", err)
 	return err
 }
 
 // Aborted implements door.Door.
 func (d watchedDoor) Aborted(ctx context.Context, sandbox string, seq uint64, sent int64) error {
-	ctx, a := d.ask(ctx, "aborted", sandbox, pkgref.Ref{})
+	ctx, a := d.beginAsk(ctx, "aborted", sandbox, pkgref.Ref{})
 	err := d.Door.Aborted(ctx, sandbox, seq, sent)
-	a.answered("ok", err)
+	a.endAsk("ok", err)
 	return err
 }

@@ -19,7 +19,7 @@ type Record struct {
 func (t *Telemetry) Appended(ctx context.Context, began time.Time, err error) {
 	switch {
 	case err == nil:
-		t.metrics.appending.Observe(since(began))
+		t.metrics.appending.Observe(secondsSince(began))
 	case ctx.Err() == nil:
 		t.metrics.appendFailures.Inc()
 	}
@@ -27,7 +27,7 @@ func (t *Telemetry) Appended(ctx context.Context, began time.Time, err error) {
 
 // Recorded is told of a durable record.
 func (t *Telemetry) Recorded(r Record) {
-	t.runs.learn(r.Sandbox, r.Run)
+	t.runs.learnRun(r.Sandbox, r.Run)
 	t.metrics.records.WithLabelValues(r.Kind, r.Outcome).Inc()
 }
 
@@ -43,10 +43,10 @@ func (t *Telemetry) Decided(ecosystem, outcome string) {
 
 // Begun is told, within what begins it, what a sandbox's decisions come from next: its
 // creation, or a command.
-func (t *Telemetry) Begun(ctx context.Context, sandbox string) { t.newest.begun(ctx, sandbox) }
+func (t *Telemetry) Begun(ctx context.Context, sandbox string) { t.newest.rememberSpan(ctx, sandbox) }
 
 // Ended is told that a sandbox has ended.
-func (t *Telemetry) Ended(sandbox string) { t.newest.forget(sandbox) }
+func (t *Telemetry) Ended(sandbox string) { t.newest.forgetSandbox(sandbox) }
 
 // Exited is told of a command's end; code is nil if it is not known.
 func (t *Telemetry) Exited(code *int) {
@@ -77,7 +77,7 @@ func (t *Telemetry) Holding(ctx context.Context, approval string) (_ context.Con
 	span.SetAttributes(keyApproval.String(approval))
 	return ctx, func(answer string) {
 		t.metrics.holding.Dec()
-		t.metrics.held.WithLabelValues(answer).Observe(since(began))
+		t.metrics.held.WithLabelValues(answer).Observe(secondsSince(began))
 		span.SetAttributes(keyAnswer.String(answer))
 		span.End()
 	}
@@ -87,7 +87,7 @@ func (t *Telemetry) Holding(ctx context.Context, approval string) (_ context.Con
 func (t *Telemetry) Journaled(ctx context.Context, began time.Time, err error) {
 	switch {
 	case err == nil:
-		t.metrics.journaling.Observe(since(began))
+		t.metrics.journaling.Observe(secondsSince(began))
 	case ctx.Err() == nil:
 		t.metrics.journalFailures.Inc()
 	}
@@ -107,8 +107,8 @@ func (t *Telemetry) Operation(ctx context.Context, verb string) (_ context.Conte
 	ctx, span := t.tracer.Start(ctx, "sandbox "+verb)
 	return ctx, func(o Operated, err error) {
 		t.metrics.operations.WithLabelValues(verb, categoryOf(err)).Inc()
-		t.metrics.operating.WithLabelValues(verb).Observe(since(began))
-		set(span, map[attribute.Key]string{keySandbox: o.Sandbox, keyRun: o.Run, keyCommand: o.Command})
-		end(span, err)
+		t.metrics.operating.WithLabelValues(verb).Observe(secondsSince(began))
+		setTexts(span, map[attribute.Key]string{keySandbox: o.Sandbox, keyRun: o.Run, keyCommand: o.Command})
+		endSpan(span, err)
 	}
 }

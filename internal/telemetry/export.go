@@ -43,7 +43,7 @@ func newExporter(cfg Config) (sdktrace.SpanExporter, error) {
 			// A redirect is not followed: it would take the spans, and the headers that have a key, elsewhere.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
-		send = func(ctx context.Context, batch []byte) error { return post(ctx, client, cfg.Traces, batch) }
+		send = func(ctx context.Context, batch []byte) error { return postBatch(ctx, client, cfg.Traces, batch) }
 		done = func() error { client.CloseIdleConnections(); return nil }
 	case cfg.Traces.File != "":
 		file, err := os.OpenFile(cfg.Traces.File, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -112,8 +112,8 @@ type errLater struct {
 
 func (e errLater) Error() string { return fmt.Sprintf("the receiver answers %d", e.status) }
 
-// post sends a batch, again if the receiver can't take it now.
-func post(ctx context.Context, client *http.Client, to Traces, batch []byte) error {
+// postBatch sends a batch, again if the receiver can't take it now.
+func postBatch(ctx context.Context, client *http.Client, to Traces, batch []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	var err error

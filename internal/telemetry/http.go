@@ -23,21 +23,21 @@ func (t *Telemetry) HTTP(wire string, next http.Handler) http.Handler {
 		ctx := propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		ctx, span := t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 		r = r.WithContext(ctx) // the copy is what the mux writes its pattern into
-		out := &answer{ResponseWriter: w, began: time.Now()}
+		out := &observedAnswer{ResponseWriter: w, began: time.Now()}
 		t.metrics.inFlight.WithLabelValues(wire).Inc()
 		returned := false
 		defer func() {
 			t.metrics.inFlight.WithLabelValues(wire).Dec()
-			t.answered(wire, r, out, span, returned)
+			t.noteAnswered(wire, r, out, span, returned)
 		}()
 		next.ServeHTTP(out, r)
 		returned = true
 	})
 }
 
-// answered is told of a request's end; returned is false if the handler
+// noteAnswered is told of a request's end; returned is false if the handler
 // panicked.
-func (t *Telemetry) answered(wire string, r *http.Request, out *answer, span trace.Span, returned bool) {
+func (t *Telemetry) noteAnswered(wire string, r *http.Request, out *observedAnswer, span trace.Span, returned bool) {
 	route, status := r.Pattern, out.status
 	if route == "" {
 		route = "other"
@@ -55,7 +55,7 @@ func (t *Telemetry) answered(wire string, r *http.Request, out *answer, span tra
 	t.metrics.requests.WithLabelValues(wire, route, code).Inc()
 	t.metrics.requesting.WithLabelValues(wire).Observe(out.first.Seconds())
 	span.SetName(wire + " " + route)
-	set(span, map[attribute.Key]string{keyRoute: route, keyAPI: RequestID(r.Context())})
+	setTexts(span, map[attribute.Key]string{keyRoute: route, keyAPI: RequestID(r.Context())})
 	span.SetAttributes(keyStatus.Int(status))
 	if status >= http.StatusInternalServerError {
 		span.SetStatus(codes.Error, http.StatusText(status))
@@ -70,8 +70,8 @@ func (t *Telemetry) Limited(who string) { t.metrics.limited.WithLabelValues(who)
 // Panicked counts a handler that panicked.
 func (t *Telemetry) Panicked() { t.metrics.panics.Inc() }
 
-// answer knows what a handler answers with, and when it began to.
-type answer struct {
+// observedAnswer knows what a handler answers with, and when it began to.
+type observedAnswer struct {
 	http.ResponseWriter
 	began  time.Time
 	status int           // 0: none yet
@@ -79,35 +79,35 @@ type answer struct {
 }
 
 // Unwrap is for http.ResponseController, for what is not here.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *observedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // begins takes the status that counts: the first that is no interim one.
-func (a *answer) begins(status int) {
+func (a *observedAnswer) begins(status int) {
 	if a.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		a.status, a.first = status, time.Since(a.began)
 	}
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(status int) {
+func (a *observedAnswer) WriteHeader(status int) {
 	a.begins(status)
 	a.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
-func (a *answer) Write(b []byte) (int, error) {
+func (a *observedAnswer) Write(b []byte) (int, error) {
 	a.begins(http.StatusOK)
 	return a.ResponseWriter.Write(b)
 }
 
 // ReadFrom keeps what the connection can do by itself with a file.
-func (a *answer) ReadFrom(from io.Reader) (int64, error) {
+func (a *observedAnswer) ReadFrom(from io.Reader) (int64, error) {
 	a.begins(http.StatusOK)
 	return io.Copy(a.ResponseWriter, from)
 }
 
 // Hijack implements http.Hijacker: what follows is an upgraded connection.
-func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (a *observedAnswer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err == nil {
 		a.begins(http.StatusSwitchingProtocols)
@@ -116,7 +116,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // Flush implements http.Flusher.
-func (a *answer) Flush() {
+func (a *observedAnswer) Flush() {
 	a.begins(http.StatusOK)
 	_ = http.NewResponseController(a.ResponseWriter).Flush() // one that can't has nothing to flush
 }

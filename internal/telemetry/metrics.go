@@ -48,7 +48,7 @@ type metrics struct {
 }
 
 // Buckets, in seconds: of what should take milliseconds, and of what people do.
-func quick() []float64 {
+func quickBuckets() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 }
 
@@ -61,60 +61,60 @@ func newMetrics() metrics {
 		build: gauges("build_info", "1, with the daemon's version.", "version"),
 
 		operations: counters("sandbox_operations_total", "What was done with sandboxes.", "operation", "result"),
-		operating:  histograms("sandbox_operation_seconds", "How long that took.", quick(), "operation"),
+		operating:  histograms("sandbox_operation_seconds", "How long that took.", quickBuckets(), "operation"),
 		commands:   counters("commands_finished_total", "Commands that ended.", "result"),
 
 		moves:           counters("sandbox_states_total", "States that sandboxes came into.", "state"),
-		journaling:      prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "journal_write_seconds", Help: "How long the journal of sandboxes took to write.", Buckets: quick()}),
-		journalFailures: prometheus.NewCounter(prometheus.CounterOpts(opts("journal_failures_total", "Entries of sandboxes that could not be written."))),
+		journaling:      prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "journal_write_seconds", Help: "How long the journal of sandboxes took to write.", Buckets: quickBuckets()}),
+		journalFailures: prometheus.NewCounter(prometheus.CounterOpts(gaugeOpts("journal_failures_total", "Entries of sandboxes that could not be written."))),
 
 		calls:   counters("door_calls_total", "What the gateway asked the daemon.", "call", "result"),
-		calling: histograms("door_call_seconds", "How long an answer took; waiting for a person is in it.", quick(), "call"),
+		calling: histograms("door_call_seconds", "How long an answer took; waiting for a person is in it.", quickBuckets(), "call"),
 
 		decisions:   counters("decisions_total", "Decisions about packages that are on record.", "ecosystem", "outcome"),
 		servedFiles: counters("served_files_total", "Artifacts that were served; cache tells whether the bytes were there when they were asked for.", "ecosystem", "cache"),
 		servedBytes: counters("served_bytes_total", "Their bytes.", "ecosystem"),
 
-		holding: prometheus.NewGauge(opts("holds_waiting", "Requests of sandboxes that wait for a person now.")),
+		holding: prometheus.NewGauge(gaugeOpts("holds_waiting", "Requests of sandboxes that wait for a person now.")),
 		held:    histograms("hold_seconds", "How long such a request waited.", longTimes(), "answer"),
 
 		records:        counters("log_records_total", "Records of the audit log by this daemon.", "kind", "outcome"),
-		appending:      prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "log_append_seconds", Help: "How long a record took to be durable.", Buckets: quick()}),
-		appendFailures: prometheus.NewCounter(prometheus.CounterOpts(opts("log_append_failures_total", "Records that could not be written: what they were to record was refused."))),
+		appending:      prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "log_append_seconds", Help: "How long a record took to be durable.", Buckets: quickBuckets()}),
+		appendFailures: prometheus.NewCounter(prometheus.CounterOpts(gaugeOpts("log_append_failures_total", "Records that could not be written: what they were to record was refused."))),
 
 		alarms: counters("alarms_total", "Alarms in the audit log since the daemon's start.", "kind"),
 
 		requests:   counters("api_requests_total", "Requests of clients.", "wire", "route", "status"),
-		requesting: histograms("api_request_seconds", "Until the answer began.", quick(), "wire"),
+		requesting: histograms("api_request_seconds", "Until the answer began.", quickBuckets(), "wire"),
 		inFlight:   gauges("api_requests_in_flight", "Requests and streams that go on now.", "wire"),
 		limited:    counters("api_requests_limited_total", "Requests that were refused with 429 because they came too fast.", "who"),
-		panics:     prometheus.NewCounter(prometheus.CounterOpts(opts("api_panics_total", "Requests whose handler panicked."))),
-		lost:       prometheus.NewCounterFunc(prometheus.CounterOpts(opts("goroutine_panics_total", "Goroutines of the daemon that panicked, other than requests.")), func() float64 { return float64(errand.Lost()) }),
+		panics:     prometheus.NewCounter(prometheus.CounterOpts(gaugeOpts("api_panics_total", "Requests whose handler panicked."))),
+		lost:       prometheus.NewCounterFunc(prometheus.CounterOpts(gaugeOpts("goroutine_panics_total", "Goroutines of the daemon that panicked, other than requests.")), func() float64 { return float64(errand.Lost()) }),
 	}
 }
 
-func (m *metrics) all() []prometheus.Collector {
+func (m *metrics) listCollectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.build, m.operations, m.operating, m.commands, m.moves, m.journaling, m.journalFailures, m.calls, m.calling, m.decisions, m.servedFiles, m.servedBytes,
 		m.holding, m.held, m.records, m.appending, m.appendFailures, m.alarms, m.requests, m.requesting, m.inFlight, m.limited, m.panics, m.lost,
 	}
 }
 
-func opts(name, help string) prometheus.GaugeOpts {
+func gaugeOpts(name, help string) prometheus.GaugeOpts {
 	return prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}
 }
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), labels)
+	return prometheus.NewCounterVec(prometheus.CounterOpts(gaugeOpts(name, help)), labels)
 }
 
 func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(opts(name, help), labels)
+	return prometheus.NewGaugeVec(gaugeOpts(name, help), labels)
 }
 
 func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// since is how long ago a time is, in seconds.
-func since(began time.Time) float64 { return time.Since(began).Seconds() }
+// secondsSince is how long ago a time is, in seconds.
+func secondsSince(began time.Time) float64 { return time.Since(began).Seconds() }

@@ -135,8 +135,8 @@ func TestRunsAreKnownBeyondTheirEnd(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for i := range 3 * maxRuns {
-		runs.learn("sb1", "run-1")
-		runs.learn(strconv.Itoa(i), "r")
+		runs.learnRun("sb1", "run-1")
+		runs.learnRun(strconv.Itoa(i), "r")
 	}
 	if n := len(runs.recent) + len(runs.old); n > 2*maxRuns || runs.Of("sb1") != "run-1" {
 		t.Errorf("%d are kept, and of sb1 %q", n, runs.Of("sb1"))

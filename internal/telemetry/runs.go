@@ -26,9 +26,9 @@ func (r *Runs) Of(sandbox string) string {
 	return r.old[sandbox]
 }
 
-// learn is told of a sandbox and its run. What was told of again since the last
+// learnRun is told of a sandbox and its run. What was told of again since the last
 // change of generations stays.
-func (r *Runs) learn(sandbox, run string) {
+func (r *Runs) learnRun(sandbox, run string) {
 	if sandbox == "" || run == "" {
 		return
 	}

@@ -59,7 +59,7 @@ type loadDescs struct {
 	promisedCPU, cpu, promisedMemory, memory, available, waiting, bytes, pressure *prometheus.Desc
 }
 
-func (l *lookups) all() []*prometheus.Desc {
+func (l *lookups) listDescs() []*prometheus.Desc {
 	return []*prometheus.Desc{
 		l.sandboxes, l.poolReady, l.poolClaims, l.pending, l.logRecords, l.logBytes, l.ready, l.jump,
 		l.load.promisedCPU, l.load.cpu, l.load.promisedMemory, l.load.memory, l.load.available, l.load.waiting, l.load.bytes, l.load.pressure,
@@ -95,7 +95,7 @@ func newLookups(s Sources) *lookups {
 
 // Describe implements prometheus.Collector.
 func (l *lookups) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range l.all() {
+	for _, d := range l.listDescs() {
 		to <- d
 	}
 }

@@ -53,18 +53,18 @@ func New(cfg Config) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(cfg, exporter), nil
+	return buildTelemetry(cfg, exporter), nil
 }
 
-// build takes any exporter; nil: nothing is traced.
-func build(cfg Config, exporter sdktrace.SpanExporter) *Telemetry {
+// buildTelemetry takes any exporter; nil: nothing is traced.
+func buildTelemetry(cfg Config, exporter sdktrace.SpanExporter) *Telemetry {
 	t := &Telemetry{log: cfg.Log, registry: prometheus.NewRegistry(), metrics: newMetrics(), newest: newNewest(), runs: cfg.Runs}
 	if t.runs == nil {
 		t.runs = NewRuns()
 	}
 	t.provider, t.tracer = newTracer(cfg, exporter)
 	t.metrics.build.WithLabelValues(cfg.Version).Set(1)
-	t.registry.MustRegister(t.metrics.all()...)
+	t.registry.MustRegister(t.metrics.listCollectors()...)
 	t.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return t
 }

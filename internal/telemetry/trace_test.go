@@ -40,7 +40,7 @@ func TestNothingIsTracedUnasked(t *testing.T) {
 func TestSamplingIsByTheClientOrTheRatio(t *testing.T) {
 	t.Parallel()
 	exporter := tracetest.NewInMemoryExporter()
-	tel := build(Config{Log: quiet(), Traces: Traces{Ratio: 0}}, exporter)
+	tel := buildTelemetry(Config{Log: quiet(), Traces: Traces{Ratio: 0}}, exporter)
 	handler := tel.HTTP("v1", http.NotFoundHandler())
 	for _, parent := range []string{"", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "nonsense"} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)

@@ -60,17 +60,17 @@ const (
 	keyStatus    = attribute.Key("http.response.status_code")
 )
 
-// end ends a span; an error is told by its category, since its text may have
+// endSpan ends a span; an error is told by its category, since its text may have
 // anything in it.
-func end(span trace.Span, err error) {
+func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, categoryOf(err))
 	}
 	span.End()
 }
 
-// set adds texts to a span; empty ones are left out.
-func set(span trace.Span, texts map[attribute.Key]string) {
+// setTexts adds texts to a span; empty ones are left out.
+func setTexts(span trace.Span, texts map[attribute.Key]string) {
 	for key, text := range texts {
 		if text != "" {
 			span.SetAttributes(key.String(text))
@@ -87,8 +87,8 @@ type newest struct {
 
 func newNewest() newest { return newest{spans: map[string]trace.SpanContext{}} }
 
-// begun remembers the span in ctx for a sandbox.
-func (n *newest) begun(ctx context.Context, sandbox string) {
+// rememberSpan remembers the span in ctx for a sandbox.
+func (n *newest) rememberSpan(ctx context.Context, sandbox string) {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() || sandbox == "" {
 		return
@@ -98,15 +98,15 @@ func (n *newest) begun(ctx context.Context, sandbox string) {
 	n.spans[sandbox] = span
 }
 
-// forget is told that a sandbox has ended.
-func (n *newest) forget(sandbox string) {
+// forgetSandbox is told that a sandbox has ended.
+func (n *newest) forgetSandbox(sandbox string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.spans, sandbox)
 }
 
-// under puts the sandbox's newest command into ctx as the parent of what comes.
-func (n *newest) under(ctx context.Context, sandbox string) context.Context {
+// underNewest puts the sandbox's newest command into ctx as the parent of what comes.
+func (n *newest) underNewest(ctx context.Context, sandbox string) context.Context {
 	n.mu.Lock()
 	span, known := n.spans[sandbox]
 	n.mu.Unlock()

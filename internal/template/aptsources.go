@@ -21,7 +21,7 @@ type aptSource struct {
 	signedBy   string // a keyring's path, or empty
 }
 
-func (a aptSource) line() string {
+func (a aptSource) sourceLine() string {
 	options := ""
 	if a.signedBy != "" {
 		options = "[signed-by=" + a.signedBy + "] "

@@ -103,7 +103,7 @@ Signed-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg
 			}
 			var got []string
 			for _, s := range d.sources {
-				got = append(got, s.line())
+				got = append(got, s.sourceLine())
 			}
 			if !slices.Equal(got, c.want) || d.codename == "" {
 				t.Errorf("%s\ngot  %s\nwant %s", d.codename, strings.Join(got, "\n     "), strings.Join(c.want, "\n     "))

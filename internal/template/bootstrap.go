@@ -66,7 +66,7 @@ func (b *debianBuild) mmdebstrap(ctx context.Context, script, tmp string) error 
 	if err := openDir(tmp); err != nil {
 		return diskFault(err, b.store.dir)
 	}
-	c := command{
+	c := toolCommand{
 		path: b.tool, args: b.mmdebstrapArgs(ctx, mode, script), dir: tmp,
 		env: append(b.scriptEnv(), "TMPDIR="+tmp),
 	}
@@ -107,7 +107,7 @@ func (b *debianBuild) mmdebstrapArgs(ctx context.Context, mode, script string) [
 	}
 	args = append(args, b.distribution.codename, target)
 	for _, s := range b.distribution.sources {
-		args = append(args, s.line())
+		args = append(args, s.sourceLine())
 	}
 	return args
 }
@@ -130,11 +130,11 @@ func (b *debianBuild) debootstrap(ctx context.Context, script string) error {
 		args = append(args, "--keyring="+source.signedBy)
 	}
 	args = append(args, source.suite, tree, source.uri)
-	if err := b.runTool(ctx, command{path: b.tool, args: args, dir: b.place, env: b.scriptEnv()}); err != nil {
+	if err := b.runTool(ctx, toolCommand{path: b.tool, args: args, dir: b.place, env: b.scriptEnv()}); err != nil {
 		return err
 	}
 	for _, script := range b.scripts(script) {
-		if err := b.runTool(ctx, command{path: "/bin/sh", args: []string{script, tree}, dir: b.place, env: b.scriptEnv()}); err != nil {
+		if err := b.runTool(ctx, toolCommand{path: "/bin/sh", args: []string{script, tree}, dir: b.place, env: b.scriptEnv()}); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (b *debianBuild) scriptEnv() []string {
 		"DEBIAN_FRONTEND=noninteractive", "EPOCH=" + buildEpoch, "TOOLS=" + b.toolsFile,
 	}
 	env = append(env, "WHEELS="+b.wheelsFile, "PYTHON="+pythons()[b.distribution.codename])
-	env = append(env, "PLAIN="+yes(!b.layout.tools), "MANUALS="+yes(b.layout.manuals), "ABSENT="+absentProfile(), "IMAGE=")
+	env = append(env, "PLAIN="+shellTruth(!b.layout.tools), "MANUALS="+shellTruth(b.layout.manuals), "ABSENT="+absentProfile(), "IMAGE=")
 	if b.imageHere() {
 		env[len(env)-1] += filepath.Join(b.made, "rootfs.erofs")
 	}
@@ -174,8 +174,8 @@ func (b *debianBuild) scriptEnv() []string {
 	return env
 }
 
-// yes is a shell's truth.
-func yes(b bool) string {
+// shellTruth is a shell's truth.
+func shellTruth(b bool) string {
 	if b {
 		return "yes"
 	}

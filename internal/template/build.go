@@ -20,24 +20,24 @@ import (
 // result is waited for and returned. Whatever fails, the template that was
 // there before stays.
 func (s *Store) Build(ctx context.Context, name string, report func(Progress)) (Template, error) {
-	if err := s.check(name); err != nil {
+	if err := s.checkName(name); err != nil {
 		return Template{}, err
 	}
 	if report == nil {
 		report = func(Progress) {}
 	}
-	before, _ := s.current(name) // none, or damaged: to be replaced
+	before, _ := s.currentGeneration(name) // none, or damaged: to be replaced
 	waited := false
-	lock, err := s.lock(ctx, name, func() {
+	lock, err := s.lockName(ctx, name, func() {
 		waited = true
 		report(Progress{Step: "waiting", Detail: "another process is building this template"})
 	})
 	if err != nil {
 		return Template{}, err
 	}
-	defer lock.release()
+	defer lock.releaseLock()
 	if waited {
-		if now, err := s.current(name); err == nil && now.Digest != before.Digest {
+		if now, err := s.currentGeneration(name); err == nil && now.Digest != before.Digest {
 			return now, nil
 		}
 	}
@@ -64,16 +64,16 @@ func (s *Store) buildLocked(ctx context.Context, name string, report func(Progre
 	default:
 		l, _ := layoutOf(name) // the name was checked
 		b := debianBuild{store: s, layout: l, place: place, made: made, report: report}
-		t, err = b.run(ctx)
+		t, err = b.runBuild(ctx)
 	}
 	if err != nil {
 		return Template{}, err
 	}
-	return s.publish(ctx, t, made)
+	return s.publishGeneration(ctx, t, made)
 }
 
-// publish gives a finished generation its name and makes it the current one.
-func (s *Store) publish(ctx context.Context, t Template, made string) (Template, error) {
+// publishGeneration gives a finished generation its name and makes it the current one.
+func (s *Store) publishGeneration(ctx context.Context, t Template, made string) (Template, error) {
 	raw, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return Template{}, err
@@ -87,19 +87,19 @@ func (s *Store) publish(ctx context.Context, t Template, made string) (Template,
 	}
 	generation := strings.TrimPrefix(t.Digest, "sha256:")[:16]
 	target := filepath.Join(home, generation)
-	if err := s.place(ctx, made, target); err != nil {
+	if err := s.placeGeneration(ctx, made, target); err != nil {
 		return Template{}, diskFault(err, s.dir)
 	}
-	if err := point(home, generation); err != nil {
+	if err := pointCurrent(home, generation); err != nil {
 		return Template{}, diskFault(err, s.dir)
 	}
-	s.prune(ctx, t.Name, t.Digest)
-	return s.current(t.Name)
+	s.pruneGenerations(ctx, t.Name, t.Digest)
+	return s.currentGeneration(t.Name)
 }
 
-// place moves a finished generation to its name. Where the same root is there
+// placeGeneration moves a finished generation to its name. Where the same root is there
 // already, in use perhaps, only what is written about it is renewed.
-func (s *Store) place(ctx context.Context, made, target string) error {
+func (s *Store) placeGeneration(ctx context.Context, made, target string) error {
 	if _, err := readGeneration(target); err != nil {
 		// Not there, or damaged: a damaged one can be in nobody's use.
 		if err := s.removeTree(ctx, target); err != nil {
@@ -116,8 +116,8 @@ func (s *Store) place(ctx context.Context, made, target string) error {
 	return nil
 }
 
-// point turns NAME/current to a generation, in one step.
-func point(home, generation string) error {
+// pointCurrent turns NAME/current to a generation, in one step.
+func pointCurrent(home, generation string) error {
 	next := filepath.Join(home, ".next")
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -131,8 +131,8 @@ func point(home, generation string) error {
 	return syncFile(home)
 }
 
-// prune removes older generations that no sandbox uses, if that is known.
-func (s *Store) prune(ctx context.Context, name, keep string) {
+// pruneGenerations removes older generations that no sandbox uses, if that is known.
+func (s *Store) pruneGenerations(ctx context.Context, name, keep string) {
 	if s.opt.InUse == nil {
 		return
 	}

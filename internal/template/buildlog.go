@@ -39,8 +39,8 @@ func (l *buildLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// step notes a step, when another one begins or the detail is more than a package's name.
-func (l *buildLog) step(p Progress) {
+// noteStep notes a step, when another one begins or the detail is more than a package's name.
+func (l *buildLog) noteStep(p Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.Step == l.last.Step && p.Percent == l.last.Percent {
@@ -50,7 +50,7 @@ func (l *buildLog) step(p Progress) {
 	_, _ = fmt.Fprintf(l.file, "[%6.1fs] %3d%% %s: %s\n", time.Since(l.began).Seconds(), p.Percent, p.Step, p.Detail)
 }
 
-func (l *buildLog) close() { _ = l.file.Close() }
+func (l *buildLog) closeLog() { _ = l.file.Close() }
 
 // LogPath is where the output and the steps of a template's last build are.
 func (s *Store) LogPath(name string) string { return filepath.Join(s.dir, "."+name+".log") }

@@ -48,40 +48,40 @@ type debianBuild struct {
 	reporting    sync.Mutex
 }
 
-// say reports a step, and notes it in the log. It may be called by several at once.
-func (b *debianBuild) say(p Progress) {
+// reportStep reports a step, and notes it in the log. It may be called by several at once.
+func (b *debianBuild) reportStep(p Progress) {
 	b.reporting.Lock()
 	defer b.reporting.Unlock()
-	b.log.step(p)
+	b.log.noteStep(p)
 	b.report(p)
 }
 
-func (b *debianBuild) run(ctx context.Context) (Template, error) {
-	if err := b.prepare(); err != nil {
+func (b *debianBuild) runBuild(ctx context.Context) (Template, error) {
+	if err := b.prepareTools(); err != nil {
 		return Template{}, err
 	}
 	var err error
 	if b.log, err = openLog(b.store.LogPath(b.layout.name)); err != nil {
 		return Template{}, diskFault(err, b.store.dir)
 	}
-	defer b.log.close()
-	b.say(Progress{Step: "prepare", Detail: b.describe() + "; its log is " + b.log.path, Percent: 1})
+	defer b.log.closeLog()
+	b.reportStep(Progress{Step: "prepare", Detail: b.describeBuild() + "; its log is " + b.log.path, Percent: 1})
 	if err := b.openUp(); err != nil {
 		return Template{}, err
 	}
 	if b.open != "" {
 		defer func() { _ = b.store.removeTree(context.WithoutCancel(ctx), b.open) }()
 	}
-	if err := b.install(ctx); err != nil {
+	if err := b.installTree(ctx); err != nil {
 		return Template{}, err
 	}
-	return b.finish(ctx)
+	return b.finishGeneration(ctx)
 }
 
-// install has the tools fetched and the tree made, both at once: most of the one is
+// installTree has the tools fetched and the tree made, both at once: most of the one is
 // waiting and compiling, most of the other is one process's unpacking. Where one
 // fails the other is ended, and the first failure is told.
-func (b *debianBuild) install(parent context.Context) error {
+func (b *debianBuild) installTree(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	var group sync.WaitGroup
@@ -100,7 +100,7 @@ func (b *debianBuild) install(parent context.Context) error {
 			}
 		})
 	} else if b.layout.tools {
-		b.say(Progress{Step: "tools", Detail: "left out: none are pinned for " + runtime.GOARCH})
+		b.reportStep(Progress{Step: "tools", Detail: "left out: none are pinned for " + runtime.GOARCH})
 	}
 	if err := b.bootstrap(ctx); err != nil {
 		cancel(err) // the first cause stays
@@ -120,8 +120,8 @@ func interrupted(ctx context.Context, name string) error {
 	return fmt.Errorf("the build of template %s was interrupted, and nothing of it is left: %w", name, ctx.Err())
 }
 
-// prepare finds the tools and the mirror, and says what is missing at once.
-func (b *debianBuild) prepare() error {
+// prepareTools finds the tools and the mirror, and says what is missing at once.
+func (b *debianBuild) prepareTools() error {
 	var err error
 	if b.distribution, err = b.store.distribution(); err != nil {
 		return err
@@ -165,7 +165,7 @@ func asRoot(name string) string {
 	return "do all of it as root (sudo cofferdam template build " + name + ", then sudo cofferdam run), or use the template host"
 }
 
-func (b *debianBuild) describe() string {
+func (b *debianBuild) describeBuild() string {
 	what := "from this host's " + b.distribution.id + " mirror"
 	if b.distribution.id == "ubuntu" {
 		what = "with this host's Ubuntu packages, for no Debian mirror is set up here"
@@ -177,9 +177,9 @@ func (b *debianBuild) describe() string {
 	return fmt.Sprintf("%s %s, as %s", b.distribution.codename, what, form)
 }
 
-// finish turns what the tools left into a generation.
-func (b *debianBuild) finish(ctx context.Context) (Template, error) {
-	b.say(Progress{Step: "digest", Percent: 96})
+// finishGeneration turns what the tools left into a generation.
+func (b *debianBuild) finishGeneration(ctx context.Context) (Template, error) {
+	b.reportStep(Progress{Step: "digest", Percent: 96})
 	t := Template{
 		Name: b.layout.name, User: agentUser, Home: agentHome, Recipe: b.store.recipe(b.layout),
 		Env:   debianEnv(b.layout),
@@ -208,7 +208,7 @@ func (b *debianBuild) finish(ctx context.Context) (Template, error) {
 	if err := b.writeLedger(); err != nil {
 		return Template{}, err
 	}
-	b.say(Progress{Step: "done", Detail: fmt.Sprintf("%d MB", t.Bytes>>20), Percent: 100})
+	b.reportStep(Progress{Step: "done", Detail: fmt.Sprintf("%d MB", t.Bytes>>20), Percent: 100})
 	return t, nil
 }
 

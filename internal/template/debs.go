@@ -53,7 +53,7 @@ func (b *debianBuild) keepDebs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted := debNames(b.rows("packages.tsv"))
+	wanted := debNames(b.readRows("packages.tsv"))
 	for _, e := range entries {
 		path := filepath.Join(b.debs, e.Name())
 		if !e.Type().IsRegular() || !slices.Contains(wanted, e.Name()) {

@@ -45,8 +45,8 @@ func goLibraryOf(pins []pin, kept string) (goLibrary, bool) {
 
 const sumSuffix = ".sha256"
 
-// whole reports whether the archive is there as it was made.
-func (g goLibrary) whole(ctx context.Context) bool {
+// isWhole reports whether the archive is there as it was made.
+func (g goLibrary) isWhole(ctx context.Context) bool {
 	want, err := os.ReadFile(g.path + sumSuffix)
 	if err != nil {
 		return false
@@ -57,10 +57,10 @@ func (g goLibrary) whole(ctx context.Context) bool {
 
 // compileLibrary makes the archive, if it is not kept from an earlier build.
 func (b *debianBuild) compileLibrary(ctx context.Context, g goLibrary, kept string) error {
-	if g.whole(ctx) {
+	if g.isWhole(ctx) {
 		return nil
 	}
-	b.say(Progress{Step: "tools", Detail: "compiling Go's library, once; later builds have it"})
+	b.reportStep(Progress{Step: "tools", Detail: "compiling Go's library, once; later builds have it"})
 	tree, archive, script := filepath.Join(b.place, "go"), filepath.Join(b.place, "go.tar"), filepath.Join(b.place, "golibrary.sh")
 	if err := errors.Join(os.Mkdir(tree, 0o755), os.WriteFile(script, goLibraryScript, 0o755)); err != nil { //nolint:gosec // as in the template
 		return diskFault(err, b.store.dir)
@@ -68,7 +68,7 @@ func (b *debianBuild) compileLibrary(ctx context.Context, g goLibrary, kept stri
 	if err := packTools(ctx, []pin{g.pin}, kept, "", archive); err != nil {
 		return err
 	}
-	c := command{path: "/bin/sh", args: []string{script, tree, archive}, dir: b.place, env: b.scriptEnv()}
+	c := toolCommand{path: "/bin/sh", args: []string{script, tree, archive}, dir: b.place, env: b.scriptEnv()}
 	if os.Geteuid() != 0 {
 		c.path, c.args = "unshare", append([]string{"--user", "--map-root-user", "--mount", "/bin/sh"}, c.args...)
 	}

@@ -27,22 +27,22 @@ type hostView struct {
 	hidden []string          // homes that lie under a mount
 }
 
-// host returns the host template as the host is now: the kept one if nothing
+// hostTemplate returns the host template as the host is now: the kept one if nothing
 // has changed, else a new one.
-func (s *Store) host(ctx context.Context) (Template, error) {
+func (s *Store) hostTemplate(ctx context.Context) (Template, error) {
 	view, err := lookAtHost(s.opt.HostRoot)
 	if err != nil {
 		return Template{}, err
 	}
-	if t, err := s.current(NameHost); err == nil && t.Digest == view.digest(s.packs()) {
+	if t, err := s.currentGeneration(NameHost); err == nil && t.Digest == view.digest(s.packsHost()) {
 		return t, nil
 	}
-	lock, err := s.lock(ctx, NameHost, nil)
+	lock, err := s.lockName(ctx, NameHost, nil)
 	if err != nil {
 		return Template{}, err
 	}
-	defer lock.release()
-	if t, err := s.current(NameHost); err == nil && t.Digest == view.digest(s.packs()) {
+	defer lock.releaseLock()
+	if t, err := s.currentGeneration(NameHost); err == nil && t.Digest == view.digest(s.packsHost()) {
 		return t, nil
 	}
 	return s.buildLocked(ctx, NameHost, func(Progress) {})
@@ -106,8 +106,8 @@ func homesUnder(root string, mounts []string) []string {
 // hostLayout is the version of how a skeleton is made: part of the digest.
 const hostLayout = "2"
 
-// packs tells whether the host's root becomes an image.
-func (s *Store) packs() bool { return s.findTool(imageTool) != "" }
+// packsHost tells whether the host's root becomes an image.
+func (s *Store) packsHost() bool { return s.findTool(imageTool) != "" }
 
 // digest is over what is shown, whether that is packed into an image, and over the times that change when the host's
 // programs do; it is not over the programs themselves.
@@ -138,14 +138,14 @@ func (s *Store) buildHost(ctx context.Context, made string) (Template, error) {
 		return Template{}, err
 	}
 	k := skeleton{store: s, host: root, dir: filepath.Join(made, "root")}
-	if err := k.make(view); err != nil {
+	if err := k.makeSkeleton(view); err != nil {
 		return Template{}, diskFault(err, made)
 	}
 	t := Template{
-		Name: NameHost, Digest: view.digest(s.packs()), User: agentUser, Home: agentHome, Roots: k.rootsBundle(),
+		Name: NameHost, Digest: view.digest(s.packsHost()), User: agentUser, Home: agentHome, Roots: k.rootsBundle(),
 		Env: hostEnv(k.python != ""), Created: time.Now().UTC().Truncate(time.Second),
 	}
-	if t.Root, t.Bytes, err = k.pack(ctx, made); err != nil {
+	if t.Root, t.Bytes, err = k.packImage(ctx, made); err != nil {
 		return Template{}, err
 	}
 	for _, m := range view.mounts {

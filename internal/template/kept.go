@@ -29,11 +29,11 @@ func (s *Store) Kept() (files int, bytes int64, err error) {
 // Forget removes what is kept for later builds, once no build is at work.
 func (s *Store) Forget(ctx context.Context) error {
 	for _, l := range layouts() {
-		lock, err := s.lock(ctx, l.name, nil)
+		lock, err := s.lockName(ctx, l.name, nil)
 		if err != nil {
 			return err
 		}
-		defer lock.release()
+		defer lock.releaseLock()
 	}
 	var failures []error
 	for _, folder := range s.keptFolders() {

@@ -66,10 +66,10 @@ func (s *Store) Ledger(t Template) (Ledger, error) {
 // writeLedger makes ledger.json of the lists that customize.sh handed out.
 func (b *debianBuild) writeLedger() error {
 	var l Ledger
-	for _, row := range b.rows("packages.tsv") {
+	for _, row := range b.readRows("packages.tsv") {
 		l.System = append(l.System, SystemPackage{row[0], row[1], row[2]})
 	}
-	for _, row := range b.rows("python.tsv") {
+	for _, row := range b.readRows("python.tsv") {
 		l.Python = append(l.Python, PythonPackage{row[0], row[1], row[2]})
 	}
 	if len(l.System) == 0 || len(l.Python) == 0 {
@@ -89,8 +89,8 @@ func (b *debianBuild) writeLedger() error {
 	return nil
 }
 
-// rows reads a list of three tab-separated columns.
-func (b *debianBuild) rows(file string) [][]string {
+// readRows reads a list of three tab-separated columns.
+func (b *debianBuild) readRows(file string) [][]string {
 	raw, err := os.ReadFile(filepath.Join(b.made, file))
 	if err != nil {
 		return nil

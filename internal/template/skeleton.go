@@ -18,7 +18,7 @@ type skeleton struct {
 	python string // the host's python3 inside, or empty
 }
 
-func (k *skeleton) make(view hostView) error {
+func (k *skeleton) makeSkeleton(view hostView) error {
 	folders := []string{
 		"dev", "proc", "sys", "run", "tmp", "var/tmp", "var/lib", "var/log", "mnt", "root",
 		"workspace", ".cofferdam/bin", "etc/profile.d", agentHome,
@@ -33,7 +33,7 @@ func (k *skeleton) make(view hostView) error {
 			return err
 		}
 	}
-	steps := []func() error{k.accounts, k.copied, k.venv, k.homes}
+	steps := []func() error{k.accounts, k.copied, k.makeVenv, k.makeHomes}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -46,13 +46,13 @@ func (k *skeleton) make(view hostView) error {
 // host's own files tell who works there.
 func (k *skeleton) accounts() error {
 	files := map[string]string{
-		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" + "agent:x:1000:1000:agent:" + agentHome + ":" + k.shell() + "\n" +
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" + "agent:x:1000:1000:agent:" + agentHome + ":" + k.makeShell() + "\n" +
 			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"etc/group":         "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n",
 		"etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n",
 		"etc/hosts":         "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
 		"etc/resolv.conf":   "",
-		"etc/shells":        "/bin/sh\n" + k.shell() + "\n",
+		"etc/shells":        "/bin/sh\n" + k.makeShell() + "\n",
 		"etc/profile": `export PATH="${VIRTUAL_ENV:+$VIRTUAL_ENV/bin:}$HOME/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.cofferdam/bin"` + "\n" +
 			`for f in /etc/profile.d/*.sh; do [ ! -r "$f" ] || . "$f"; done` + "\n",
 	}
@@ -64,17 +64,17 @@ func (k *skeleton) accounts() error {
 	return nil
 }
 
-func (k *skeleton) shell() string {
+func (k *skeleton) makeShell() string {
 	if _, err := os.Stat(filepath.Join(k.host, "usr/bin/bash")); err == nil {
 		return "/usr/bin/bash"
 	}
 	return "/bin/sh"
 }
 
-// venv makes a virtual environment by hand, over the host's own python3 and
+// makeVenv makes a virtual environment by hand, over the host's own python3 and
 // its packages: so pip and uv install without a word of configuration, though
 // the host's python is read-only. Nothing is run for it.
-func (k *skeleton) venv() error {
+func (k *skeleton) makeVenv() error {
 	python, version := k.findPython()
 	if python == "" {
 		return nil
@@ -126,9 +126,9 @@ func (k *skeleton) findPython() (path, version string) {
 	return "", ""
 }
 
-// homes gives the sandbox's user what is his. A builder that is not root can't,
+// makeHomes gives the sandbox's user what is his. A builder that is not root can't,
 // so there everybody may write these two folders, of a sandbox with one user.
-func (k *skeleton) homes() error {
+func (k *skeleton) makeHomes() error {
 	for _, name := range []string{"tmp", "var/tmp"} {
 		if err := os.Chmod(filepath.Join(k.dir, name), fs.ModeSticky|0o777); err != nil {
 			return err
@@ -173,16 +173,16 @@ func (k *skeleton) copied() error {
 		names = append(names, filepath.Base(path))
 	}
 	for _, name := range names {
-		if err := k.take(filepath.Join("etc", name)); err != nil {
+		if err := k.takeCopy(filepath.Join("etc", name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take copies a file, a link or a folder. Only what everybody on the host may
+// takeCopy copies a file, a link or a folder. Only what everybody on the host may
 // read is taken, and no private key or snake-oil certificate.
-func (k *skeleton) take(name string) error {
+func (k *skeleton) takeCopy(name string) error {
 	return filepath.WalkDir(filepath.Join(k.host, name), func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			return nil
@@ -199,7 +199,7 @@ func (k *skeleton) take(name string) error {
 			return err
 		}
 		to := filepath.Join(k.dir, rel)
-		if refused(entry.Name()) {
+		if isRefused(entry.Name()) {
 			if info.IsDir() {
 				return fs.SkipDir
 			}
@@ -248,8 +248,8 @@ func (k *skeleton) takeFile(from, to string) error {
 	return copyFile(from, to, 0o644)
 }
 
-// refused names what is not taken wherever it lies.
-func refused(name string) bool {
+// isRefused names what is not taken wherever it lies.
+func isRefused(name string) bool {
 	lower := strings.ToLower(name)
 	return lower == "private" || strings.HasSuffix(lower, ".key") || strings.Contains(lower, "snakeoil") || strings.Contains(lower, "password")
 }

@@ -13,13 +13,13 @@ import (
 // imageTool packs a folder into an EROFS image.
 const imageTool = "mkfs.erofs"
 
-// pack turns the skeleton into an image in made, and takes the folder away. Where
+// packImage turns the skeleton into an image in made, and takes the folder away. Where
 // nothing packs images, or not such as gVisor reads (an old mkfs.erofs), the folder
 // stays the root: sandboxes start slower then, and are the same otherwise.
-func (k *skeleton) pack(ctx context.Context, made string) (root engine.Root, size int64, err error) {
+func (k *skeleton) packImage(ctx context.Context, made string) (root engine.Root, size int64, err error) {
 	const name = "rootfs.erofs"
 	image := filepath.Join(made, name)
-	if !k.image(ctx, image) {
+	if !k.makeImage(ctx, image) {
 		if err := ctx.Err(); err != nil {
 			return root, 0, err
 		}
@@ -37,9 +37,9 @@ func (k *skeleton) pack(ctx context.Context, made string) (root engine.Root, siz
 	return engine.Root{Kind: engine.RootImage, Path: name}, info.Size(), orDiskFault(k.store.removeTree(ctx, k.dir), made)
 }
 
-// image packs as debian is packed: as gVisor reads it, without extended attributes.
+// makeImage packs as debian is packed: as gVisor reads it, without extended attributes.
 // It tells whether that could be done.
-func (k *skeleton) image(ctx context.Context, image string) bool {
+func (k *skeleton) makeImage(ctx context.Context, image string) bool {
 	tool := k.store.findTool(imageTool)
 	if tool == "" {
 		return false

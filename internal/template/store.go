@@ -108,13 +108,13 @@ func (s *Store) Known() []Known {
 // made anew when the host has changed, on the way.
 func (s *Store) Get(ctx context.Context, name string) (Template, error) {
 	name = s.Meant(name)
-	if err := s.check(name); err != nil {
+	if err := s.checkName(name); err != nil {
 		return Template{}, err
 	}
 	if name == NameHost {
-		return s.host(ctx)
+		return s.hostTemplate(ctx)
 	}
-	t, err := s.current(name)
+	t, err := s.currentGeneration(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Template{}, fault.New(fault.ErrConflict, "template %s is not built yet: run cofferdam template build %s", name, name)
 	}
@@ -127,7 +127,7 @@ func (s *Store) Meant(name string) string {
 	if name != NameAuto {
 		return name
 	}
-	if _, err := s.current(NameDebian); errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.currentGeneration(NameDebian); errors.Is(err, fs.ErrNotExist) {
 		return NameHost
 	}
 	return NameDebian // a damaged one, too: what is wrong is to be said, not passed over
@@ -152,14 +152,14 @@ func (s *Store) List(ctx context.Context) ([]Template, error) {
 // Remove deletes all generations of a template; fault.ErrConflict if a running
 // sandbox uses one.
 func (s *Store) Remove(ctx context.Context, name string) error {
-	if err := s.check(name); err != nil {
+	if err := s.checkName(name); err != nil {
 		return err
 	}
-	lock, err := s.lock(ctx, name, nil)
+	lock, err := s.lockName(ctx, name, nil)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.releaseLock()
 	generations, err := s.generations(name)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return s.removeTree(ctx, doomed)
 }
 
-func (s *Store) check(name string) error {
+func (s *Store) checkName(name string) error {
 	var names []string
 	for _, k := range s.Known() {
 		names = append(names, k.Name)
@@ -194,8 +194,8 @@ func (s *Store) check(name string) error {
 	return fault.New(fault.ErrNotFound, "there is no template %q; known are %s", name, strings.Join(names, ", "))
 }
 
-// current reads the published generation; fs.ErrNotExist if there is none.
-func (s *Store) current(name string) (Template, error) {
+// currentGeneration reads the published generation; fs.ErrNotExist if there is none.
+func (s *Store) currentGeneration(name string) (Template, error) {
 	return readGeneration(filepath.Join(s.dir, name, "current"))
 }
 

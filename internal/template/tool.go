@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// command is a tool to be run for a build.
-type command struct {
+// toolCommand is a tool to be run for a build.
+type toolCommand struct {
 	path string
 	args []string
 	dir  string
@@ -41,13 +41,13 @@ exit $status
 
 // runTool runs a tool, turns its output into progress, keeps that output in
 // the store, and makes one sentence of a failure.
-func (b *debianBuild) runTool(ctx context.Context, c command) error {
+func (b *debianBuild) runTool(ctx context.Context, c toolCommand) error {
 	life, held, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = held.Close() }()
-	meter := newMeter(b.say)
+	meter := newMeter(b.reportStep)
 	output := &toolOutput{meter: meter, log: b.log}
 	cmd := c.watched(ctx, b.store.grace)
 	cmd.ExtraFiles = []*os.File{life}
@@ -58,7 +58,7 @@ func (b *debianBuild) runTool(ctx context.Context, c command) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be started", c.path)
 	}
 	err = cmd.Wait()
-	output.flush()
+	output.flushOutput()
 	if ctx.Err() != nil { // who takes no notice of a TERM is of the group still
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
@@ -76,7 +76,7 @@ func (b *debianBuild) runTool(ctx context.Context, c command) error {
 
 // watched is the tool's command under the watchdog, in a process group of its own. When ctx ends the tool has a TERM
 // and the grace to unmount and remove; one that is deaf, or was not there yet when the TERM came, then goes with all of its group. The same grace bounds who holds the output after the tool's end.
-func (c command) watched(ctx context.Context, grace time.Duration) *exec.Cmd {
+func (c toolCommand) watched(ctx context.Context, grace time.Duration) *exec.Cmd {
 	args := append([]string{"-c", watchdog, "watchdog", c.path}, c.args...)
 	cmd := exec.CommandContext(ctx, "/bin/sh", args...)
 	cmd.Dir, cmd.Env = c.dir, c.env
@@ -108,17 +108,17 @@ func (o *toolOutput) Write(p []byte) (int, error) {
 		part = part[:min(len(part), longestLine-len(o.line))]
 		o.line = append(o.line, part...)
 		if whole || len(o.line) == longestLine {
-			o.flush()
+			o.flushOutput()
 		}
 		rest = after
 	}
 	return len(p), nil
 }
 
-// flush gives the meter what has no end of a line yet.
-func (o *toolOutput) flush() {
+// flushOutput gives the meter what has no end of a line yet.
+func (o *toolOutput) flushOutput() {
 	if len(o.line) > 0 {
-		o.meter.line(string(o.line))
+		o.meter.takeLine(string(o.line))
 		o.line = o.line[:0]
 	}
 }

@@ -33,7 +33,7 @@ func (b *debianBuild) bringAll(ctx context.Context, pins []pin) error {
 			err = b.fetchMissing(ctx, slices.Concat(wheels, pins), kept)
 		}
 		if err == nil {
-			err = b.note(ctx, wheels, kept)
+			err = b.noteArtifacts(ctx, wheels, kept)
 		}
 		if err == nil {
 			err = b.archive(ctx, wheels, kept, "", b.wheelsFile)
@@ -51,7 +51,7 @@ func (b *debianBuild) bringTools(ctx context.Context, pins []pin, kept string) e
 	if err := b.fetchMissing(ctx, pins, kept); err != nil {
 		return err
 	}
-	if err := b.note(ctx, pins, kept); err != nil {
+	if err := b.noteArtifacts(ctx, pins, kept); err != nil {
 		return err
 	}
 	more := ""
@@ -64,8 +64,8 @@ func (b *debianBuild) bringTools(ctx context.Context, pins []pin, kept string) e
 	return b.archive(ctx, pins, kept, more, b.toolsFile)
 }
 
-// note verifies what was kept, and puts it on the template's ledger.
-func (b *debianBuild) note(ctx context.Context, pins []pin, kept string) error {
+// noteArtifacts verifies what was kept, and puts it on the template's ledger.
+func (b *debianBuild) noteArtifacts(ctx context.Context, pins []pin, kept string) error {
 	for _, p := range pins {
 		path := filepath.Join(kept, p.File)
 		sum, err := p.verify(ctx, path)
@@ -86,7 +86,7 @@ func (b *debianBuild) note(ctx context.Context, pins []pin, kept string) error {
 
 // archive makes of artifacts, and of the archive more, the one that a script waits for.
 func (b *debianBuild) archive(ctx context.Context, pins []pin, kept, more, target string) error {
-	b.say(Progress{Step: "tools", Detail: "packing"})
+	b.reportStep(Progress{Step: "tools", Detail: "packing"})
 	part := target + ".part"
 	if err := packTools(ctx, pins, kept, more, part); err != nil {
 		return err
@@ -113,25 +113,25 @@ func (b *debianBuild) fetchMissing(ctx context.Context, pins []pin, kept string)
 	if b.store.opt.Fetcher == nil {
 		return fault.New(fault.ErrUnavailable, "the tools of the template %s come through the gateway: cofferdam template build %s fetches them", b.layout.name, b.layout.name)
 	}
-	b.say(Progress{Step: "tools", Detail: fmt.Sprintf("fetching %s through the gateway", excerpt.Count(len(missing), "file", "files"))})
+	b.reportStep(Progress{Step: "tools", Detail: fmt.Sprintf("fetching %s through the gateway", excerpt.Count(len(missing), "file", "files"))})
 	dir := filepath.Join(b.place, "fetched")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return diskFault(err, b.store.dir)
 	}
-	origins, err := b.store.opt.Fetcher.Fetch(ctx, b.layout.name, missing, dir, b.say)
+	origins, err := b.store.opt.Fetcher.Fetch(ctx, b.layout.name, missing, dir, b.reportStep)
 	if err != nil {
 		return fmt.Errorf("the tools of the template %s: %w", b.layout.name, err)
 	}
 	for i, a := range missing {
-		if err := keep(ctx, a, origins[i], filepath.Join(dir, a.File), filepath.Join(kept, a.File)); err != nil {
+		if err := keepArtifact(ctx, a, origins[i], filepath.Join(dir, a.File), filepath.Join(kept, a.File)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keep verifies a fetched artifact and gives it its place in the store.
-func keep(ctx context.Context, a Artifact, origin Origin, from, to string) error {
+// keepArtifact verifies a fetched artifact and gives it its place in the store.
+func keepArtifact(ctx context.Context, a Artifact, origin Origin, from, to string) error {
 	sum, err := a.verify(ctx, from)
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what was fetched as %s %s is not the pinned file", a.Name, a.Version)

@@ -31,7 +31,7 @@ func wheelsFor(codename, arch string) ([]pin, error) {
 	var pins []pin
 	for line := range strings.Lines(wheelsList) {
 		f := strings.Fields(line)
-		if len(f) != 6 || f[0] == "#" || !covers(f[0], python) || !covers(f[1], arch) {
+		if len(f) != 6 || f[0] == "#" || !columnHas(f[0], python) || !columnHas(f[1], arch) {
 			continue
 		}
 		pins = append(pins, wheelPin(python, f[2], f[3], f[4], f[5]))
@@ -43,8 +43,8 @@ func wheelsFor(codename, arch string) ([]pin, error) {
 	return pins, nil
 }
 
-// covers tells whether a column of the list has a value.
-func covers(column, value string) bool {
+// columnHas tells whether a column of the list has a value.
+func columnHas(column, value string) bool {
 	return column == "*" || slices.Contains(strings.Split(column, ","), value)
 }
 

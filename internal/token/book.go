@@ -78,7 +78,7 @@ func (b *Book) Check(secret string) (Token, bool) {
 			found = i
 		}
 	}
-	if found < 0 || !b.live(tokens[found]) {
+	if found < 0 || !b.isLive(tokens[found]) {
 		return Token{}, false
 	}
 	return tokens[found], true
@@ -87,21 +87,21 @@ func (b *Book) Check(secret string) (Token, bool) {
 // Now is the time by which what was signed to end has ended.
 func (b *Book) Now() time.Time { return b.clock.Read().Latest() }
 
-// live reports whether a token may be used now. One that is seen to have expired stays so.
-func (b *Book) live(t Token) bool {
+// isLive reports whether a token may be used now. One that is seen to have expired stays so.
+func (b *Book) isLive(t Token) bool {
 	now := b.Now()
 	if t.Live(now) {
 		return true
 	}
 	if t.Revoked.IsZero() && t.Over.IsZero() {
-		b.close(t.ID, now)
+		b.closeToken(t.ID, now)
 	}
 	return false
 }
 
-// close notes that a token has expired. Where that can't be written, it holds for this
+// closeToken notes that a token has expired. Where that can't be written, it holds for this
 // daemon.
-func (b *Book) close(id string, now time.Time) {
+func (b *Book) closeToken(id string, now time.Time) {
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	t, err := b.Get(id)
@@ -110,7 +110,7 @@ func (b *Book) close(id string, now time.Time) {
 	}
 	t.Over = now.UTC()
 	b.replace(t)
-	b.uses.end(id, ErrOver)
+	b.uses.endUses(id, ErrOver)
 	_ = b.store.Put(context.Background(), t) // the next daemon has the expiry, and its own clock
 }
 
@@ -129,11 +129,11 @@ func (b *Book) Get(ref string) (Token, error) {
 // Live reports whether there is a token with the id that is neither revoked nor
 // expired.
 func (b *Book) Live(id string) bool {
-	t, known := b.byID(id)
-	return known && b.live(t)
+	t, known := b.tokenByID(id)
+	return known && b.isLive(t)
 }
 
-func (b *Book) byID(id string) (t Token, known bool) {
+func (b *Book) tokenByID(id string) (t Token, known bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	at := slices.IndexFunc(b.tokens, func(t Token) bool { return t.ID == id })
@@ -166,7 +166,7 @@ func (b *Book) Revoke(ctx context.Context, ref string) (Token, error) {
 	// It is refused from here on, also if the disk fails now: the error says so,
 	// and that the next daemon would take it again.
 	b.replace(t)
-	b.uses.end(t.ID, ErrOver)
+	b.uses.endUses(t.ID, ErrOver)
 	if err := b.store.Put(ctx, t); err != nil {
 		return t, fault.Wrap(fault.ErrUnavailable, err, "the token %s is refused now, but that could not be written: after a restart it would be taken again; revoke it once more", t.Name)
 	}

@@ -17,7 +17,7 @@ type uses struct {
 // use is one thing that goes on.
 type use struct{ end context.CancelCauseFunc }
 
-func (u *uses) begin(id string, one *use) {
+func (u *uses) beginUse(id string, one *use) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.of == nil {
@@ -29,7 +29,7 @@ func (u *uses) begin(id string, one *use) {
 	u.of[id][one] = true
 }
 
-func (u *uses) done(id string, one *use) {
+func (u *uses) useDone(id string, one *use) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if delete(u.of[id], one); len(u.of[id]) == 0 {
@@ -37,8 +37,8 @@ func (u *uses) done(id string, one *use) {
 	}
 }
 
-// end ends all that goes on for a token.
-func (u *uses) end(id string, cause error) {
+// endUses ends all that goes on for a token.
+func (u *uses) endUses(id string, cause error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for one := range u.of[id] {
@@ -57,13 +57,13 @@ var ErrOver = fault.New(fault.ErrForbidden, "the token is not valid any more: it
 func (b *Book) During(ctx context.Context, id string) (during context.Context, stop func()) {
 	during, end := context.WithCancelCause(ctx)
 	one := &use{end: end}
-	b.uses.begin(id, one) // before the look, so that no end comes between
+	b.uses.beginUse(id, one) // before the look, so that no end comes between
 	finish := func() {
-		b.uses.done(id, one)
+		b.uses.useDone(id, one)
 		end(nil)
 	}
-	t, known := b.byID(id)
-	if !known || !b.live(t) {
+	t, known := b.tokenByID(id)
+	if !known || !b.isLive(t) {
 		end(ErrOver)
 	} else if !t.Expires.IsZero() {
 		timed, cancel := context.WithTimeoutCause(during, t.Expires.Sub(b.Now()), ErrOver)

@@ -37,7 +37,7 @@ const DefaultPolicy = "default"
 // Issue makes a token and its secret, "e2b_" and 40 hexadecimal digits, which
 // nothing here can tell a second time.
 func Issue(now time.Time, g Grant) (Token, string, error) {
-	if err := g.check(now); err != nil {
+	if err := g.checkGrant(now); err != nil {
 		return Token{}, "", err
 	}
 	secret := prefix + random(secretBytes)
@@ -53,7 +53,7 @@ func Issue(now time.Time, g Grant) (Token, string, error) {
 
 var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
 
-func (g Grant) check(now time.Time) error {
+func (g Grant) checkGrant(now time.Time) error {
 	if !tokenName.MatchString(g.Name) {
 		return fault.Invalid("the token's name %q is not valid: 1 to 63 letters, digits, dots, dashes, underscores and @, the first a letter or digit", g.Name)
 	}

@@ -62,17 +62,17 @@ func ParseSchema(text string) (*Schema, error) {
 	c.UseLoader(nowhere{})
 	c.AssertFormat()
 	if err := c.AddResource(place, document); err != nil {
-		return nil, unfit(err)
+		return nil, unfitPart(err)
 	}
 	judging, err := c.Compile(place)
 	if err != nil {
-		return nil, unfit(err)
+		return nil, unfitPart(err)
 	}
 	return &Schema{text: string(form), judging: judging}, nil
 }
 
-// unfit says which part of a schema is none, as far as the compiler tells.
-func unfit(err error) *SchemaError {
+// unfitPart says which part of a schema is none, as far as the compiler tells.
+func unfitPart(err error) *SchemaError {
 	e := &SchemaError{Says: "it is no JSON Schema: " + err.Error()}
 	if bad, ok := errors.AsType[*jsonschema.InvalidRegexError](err); ok {
 		_, pointer, _ := strings.Cut(bad.URL, "#/")

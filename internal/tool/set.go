@@ -28,16 +28,16 @@ func NewSet(tools []Tool, secrets ...Secrets) (*Set, error) {
 		if t.Schema == nil || t.Runner == nil {
 			return nil, fault.Invalid("the tool %s has no schema, or nothing that runs it", t.Name)
 		}
-		s.tools[i].secrets = all(secrets)
-		if s.tools[i].secrets.in(t.Name+"\n"+t.Description+"\n"+t.Schema.Text(), false) {
+		s.tools[i].secrets = allSecrets(secrets)
+		if s.tools[i].secrets.isInText(t.Name+"\n"+t.Description+"\n"+t.Schema.Text(), false) {
 			return nil, fault.Invalid("a secret of a tool is in what sandboxes are told of the tool %d of %d: its name, description or arguments", i+1, len(s.tools))
 		}
 	}
 	return s, nil
 }
 
-// all are the values of several, each once.
-func all(of []Secrets) Secrets {
+// allSecrets are the values of several, each once.
+func allSecrets(of []Secrets) Secrets {
 	return func(fetch bool) (values []string, err error) {
 		for _, secrets := range of {
 			some, err := secrets(fetch)

@@ -40,9 +40,9 @@ type Tool struct {
 type Secrets func(fetch bool) ([]string, error)
 
 // In tells whether one is in a text, or may be because they can't be had.
-func (s Secrets) In(text string) bool { return s.in(text, true) }
+func (s Secrets) In(text string) bool { return s.isInText(text, true) }
 
-func (s Secrets) in(text string, fetch bool) bool {
+func (s Secrets) isInText(text string, fetch bool) bool {
 	if s == nil {
 		return false
 	}
@@ -50,8 +50,8 @@ func (s Secrets) in(text string, fetch bool) bool {
 	return err != nil || len(sought) > 0 && exchange.Finder(sought...)([]byte(text))
 }
 
-// have fetches them. An error is for the client of a tool that is not called then.
-func (s Secrets) have() error {
+// haveAll fetches them. An error is for the client of a tool that is not called then.
+func (s Secrets) haveAll() error {
 	if s == nil {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (t *Tool) Call(ctx context.Context, call Call) (result string, err error) {
 	if call.Judged != "" && t.definition(call.Defined) != call.Judged {
 		return "", Changed()
 	}
-	if err := t.secrets.have(); err != nil {
+	if err := t.secrets.haveAll(); err != nil {
 		return "", err
 	}
 	within, cancel := context.WithTimeout(ctx, limits.Time)

@@ -45,38 +45,38 @@ func (a *Amounts) Take(ctx context.Context, n int64) (release func(), err error)
 	w := &amount{guest: newWaiter(ctx).guests()[0], n: min(n, max(a.limits.Each, a.limits.Sure)), given: make(chan struct{})}
 	a.mu.Lock()
 	a.waiting = append(a.waiting, w)
-	a.give()
+	a.giveAmounts()
 	a.mu.Unlock()
 	select {
 	case <-w.given:
-		return sync.OnceFunc(func() { a.release(w) }), nil
+		return sync.OnceFunc(func() { a.releaseAmount(w) }), nil
 	case <-ctx.Done():
 	}
 	a.mu.Lock()
 	at := slices.Index(a.waiting, w)
 	if at >= 0 {
 		a.waiting = slices.Delete(a.waiting, at, at+1)
-		a.give() // who stood behind it may go on
+		a.giveAmounts() // who stood behind it may go on
 	}
 	a.mu.Unlock()
 	if at < 0 {
-		a.release(w)
+		a.releaseAmount(w)
 	}
 	return nil, ctx.Err()
 }
 
-func (a *Amounts) release(w *amount) {
+func (a *Amounts) releaseAmount(w *amount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all -= w.n
 	if a.had[w.guest] -= w.n; a.had[w.guest] == 0 {
 		delete(a.had, w.guest)
 	}
-	a.give()
+	a.giveAmounts()
 }
 
-// give gives to all who may have what they wait for. Needs mu.
-func (a *Amounts) give() {
+// giveAmounts gives to all who may have what they wait for. Needs mu.
+func (a *Amounts) giveAmounts() {
 	behind := map[string]bool{} // guests of whom somebody waits who came before
 	crowded := false            // somebody waits for what is for all
 	a.waiting = slices.DeleteFunc(a.waiting, func(w *amount) bool {

@@ -27,9 +27,9 @@ type Party struct {
 func (p *Party) Join(ctx context.Context) {
 	switch who := ctx.Value(partyKey{}).(type) {
 	case string:
-		p.add(who)
+		p.addGuest(who)
 	case one:
-		p.add(who.guest)
+		p.addGuest(who.guest)
 	case *Party:
 		if who == p {
 			return
@@ -40,12 +40,12 @@ func (p *Party) Join(ctx context.Context) {
 			who.inner = append(who.inner, p)
 		}
 		for _, guest := range who.guests {
-			p.add(guest)
+			p.addGuest(guest)
 		}
 	}
 }
 
-func (p *Party) add(guest string) {
+func (p *Party) addGuest(guest string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.Contains(p.guests, guest) {
@@ -53,7 +53,7 @@ func (p *Party) add(guest string) {
 	}
 	p.guests = append(p.guests, guest)
 	for _, inner := range p.inner {
-		inner.add(guest)
+		inner.addGuest(guest)
 	}
 	if p.grew != nil {
 		close(p.grew)

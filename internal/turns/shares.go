@@ -133,20 +133,20 @@ func (s *Shares) Take(ctx context.Context) (guest string, release func(), err er
 	}
 	w := newWaiter(ctx)
 	grew := w.growth()
-	if !s.join(w) {
+	if !s.joinLine(w) {
 		return "", nil, ErrCrowded
 	}
 	for {
 		select {
 		case <-w.given:
-			return w.guest, sync.OnceFunc(func() { s.release(w) }), nil
+			return w.guest, sync.OnceFunc(func() { s.releaseTurn(w) }), nil
 		case <-grew:
 			grew = w.growth()
 			s.mu.Lock()
-			s.give()
+			s.giveTurns()
 			s.mu.Unlock()
 		case <-ctx.Done():
-			s.leave(w)
+			s.leaveLine(w)
 			return "", nil, ctx.Err()
 		}
 	}
@@ -156,15 +156,15 @@ func (s *Shares) Take(ctx context.Context) (guest string, release func(), err er
 func (s *Shares) Try(ctx context.Context) (guest string, release func(), ok bool) {
 	w := newWaiter(ctx)
 	s.mu.Lock()
-	s.add(w)
-	s.give()
-	left := s.drop(w)
+	s.addWaiter(w)
+	s.giveTurns()
+	left := s.dropWaiter(w)
 	s.mu.Unlock()
-	return w.guest, sync.OnceFunc(func() { s.release(w) }), !left
+	return w.guest, sync.OnceFunc(func() { s.releaseTurn(w) }), !left
 }
 
-// join puts a waiter into line; false: it is full for each guest of its party.
-func (s *Shares) join(w *waiter) bool {
+// joinLine puts a waiter into line; false: it is full for each guest of its party.
+func (s *Shares) joinLine(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	full := func(guest string) bool {
@@ -174,13 +174,13 @@ func (s *Shares) join(w *waiter) bool {
 	if !slices.ContainsFunc(w.guests(), func(guest string) bool { return !full(guest) }) {
 		return false
 	}
-	s.add(w)
-	s.give()
+	s.addWaiter(w)
+	s.giveTurns()
 	return true
 }
 
-// add puts a waiter at the end of the line. Needs mu.
-func (s *Shares) add(w *waiter) {
+// addWaiter puts a waiter at the end of the line. Needs mu.
+func (s *Shares) addWaiter(w *waiter) {
 	w.came = s.came
 	s.came++
 	w.since = s.given - min(s.given, 1)
@@ -194,8 +194,8 @@ func (s *Shares) add(w *waiter) {
 	s.parties = append(s.parties, w)
 }
 
-// drop takes a waiter out of line; false: it was in none. Needs mu.
-func (s *Shares) drop(w *waiter) bool {
+// dropWaiter takes a waiter out of line; false: it was in none. Needs mu.
+func (s *Shares) dropWaiter(w *waiter) bool {
 	line := s.parties
 	if w.party == nil {
 		line = s.alone[w.guest][w.member]
@@ -216,7 +216,7 @@ func (s *Shares) drop(w *waiter) bool {
 		delete(s.alone, w.guest)
 	}
 	s.forgetOne(one{w.guest, w.member})
-	s.forget(w.guests()...)
+	s.forgetGuests(w.guests()...)
 	return true
 }
 
@@ -231,18 +231,18 @@ func (s *Shares) waitFor(guest string) int {
 	return n
 }
 
-// leave takes a waiter out who waits no more, and its turn back if it was given
+// leaveLine takes a waiter out who waits no more, and its turn back if it was given
 // one meanwhile.
-func (s *Shares) leave(w *waiter) {
+func (s *Shares) leaveLine(w *waiter) {
 	s.mu.Lock()
-	left := s.drop(w)
+	left := s.dropWaiter(w)
 	s.mu.Unlock()
 	if !left {
-		s.release(w)
+		s.releaseTurn(w)
 	}
 }
 
-func (s *Shares) release(w *waiter) {
+func (s *Shares) releaseTurn(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	guest, its := w.guest, one{w.guest, w.member}
@@ -251,9 +251,9 @@ func (s *Shares) release(w *waiter) {
 	s.forgetOne(its)
 	if s.had[guest]--; s.had[guest] == 0 {
 		delete(s.had, guest)
-		s.forget(guest)
+		s.forgetGuests(guest)
 	}
-	s.give()
+	s.giveTurns()
 }
 
 // forgetOne drops what is kept of a member that has nothing and waits for nothing. Needs mu.
@@ -263,8 +263,8 @@ func (s *Shares) forgetOne(its one) {
 	}
 }
 
-// forget drops what is kept of guests who have nothing and wait for nothing. Needs mu.
-func (s *Shares) forget(guests ...string) {
+// forgetGuests drops what is kept of guests who have nothing and wait for nothing. Needs mu.
+func (s *Shares) forgetGuests(guests ...string) {
 	for _, guest := range guests {
 		if s.had[guest] == 0 && s.waitFor(guest) == 0 {
 			delete(s.last, guest)
@@ -272,10 +272,10 @@ func (s *Shares) forget(guests ...string) {
 	}
 }
 
-// give hands out turns as long as somebody may have one. Needs mu.
-func (s *Shares) give() {
+// giveTurns hands out turns as long as somebody may have one. Needs mu.
+func (s *Shares) giveTurns() {
 	for {
-		w, guest := s.next()
+		w, guest := s.nextWaiter()
 		if w == nil {
 			return
 		}
@@ -289,19 +289,19 @@ func (s *Shares) give() {
 		}
 		s.ones[its].had++
 		s.ones[its].last = s.given
-		s.drop(w)
+		s.dropWaiter(w)
 		w.guest = guest
 		close(w.given)
 	}
 }
 
-// next is who is to have the next turn, and for which guest; nil: there is none. Needs mu.
-func (s *Shares) next() (first *waiter, guest string) {
+// nextWaiter is who is to have the next turn, and for which guest; nil: there is none. Needs mu.
+func (s *Shares) nextWaiter() (first *waiter, guest string) {
 	if s.all >= max(s.limits.All, s.limits.Most) {
 		return nil, ""
 	}
 	look := func(w *waiter, g string) {
-		if s.may(s.had[g]) && (first == nil || s.before(w, g, first, guest)) {
+		if s.mayHave(s.had[g]) && (first == nil || s.before(w, g, first, guest)) {
 			first, guest = w, g
 		}
 	}
@@ -353,8 +353,8 @@ func (s *Shares) lastOf(w *waiter, guest string) uint64 {
 	return w.since
 }
 
-// may tells whether a guest that has so many turns may have another. Needs mu.
-func (s *Shares) may(had int) bool {
+// mayHave tells whether a guest that has so many turns may have another. Needs mu.
+func (s *Shares) mayHave(had int) bool {
 	l := s.limits
 	return s.all < l.All && had < l.Each || s.all < l.Most && had < l.Sure
 }

@@ -25,11 +25,11 @@ func NewLine(f *os.File) *Line { return &Line{file: f, width: Width(f), last: ti
 // Show writes the line anew. Whoever is shown it may not be there any more.
 func (l *Line) Show(text string) {
 	if l.width > 0 || time.Since(l.last) >= quiet {
-		l.write(text)
+		l.writeText(text)
 	}
 }
 
-func (l *Line) write(text string) {
+func (l *Line) writeText(text string) {
 	if l.width == 0 {
 		l.last = time.Now()
 		_, _ = fmt.Fprintln(l.file, Printable(text))
@@ -55,8 +55,8 @@ const (
 	quiet = 15 * time.Second
 )
 
-// every is how often a line is written while nothing is known but that it goes on.
-func (l *Line) every() time.Duration {
+// lineInterval is how often a line is written while nothing is known but that it goes on.
+func (l *Line) lineInterval() time.Duration {
 	if l.width == 0 {
 		return quiet
 	}
@@ -83,14 +83,14 @@ func repeat(line *Line, what func() string) (stop func()) {
 	errand.In(&watching, func() {
 		defer line.Clear()
 		began := time.Now()
-		tick := time.NewTicker(line.every())
+		tick := time.NewTicker(line.lineInterval())
 		defer tick.Stop()
 		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
-				line.write(fmt.Sprintf("%s (%s)", what(), time.Since(began).Round(time.Second)))
+				line.writeText(fmt.Sprintf("%s (%s)", what(), time.Since(began).Round(time.Second)))
 			}
 		}
 	})

@@ -26,7 +26,7 @@ func (s *Stderr) Width() int { return Width(s.w) }
 func (s *Stderr) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.follow(p)
+	s.followOutput(p)
 	return s.w.Write(p)
 }
 
@@ -34,13 +34,13 @@ func (s *Stderr) Write(p []byte) (int, error) {
 func (s *Stderr) Beside(out io.Writer) io.Writer {
 	return WriterFunc(func(p []byte) (int, error) {
 		s.mu.Lock()
-		s.follow(p)
+		s.followOutput(p)
 		s.mu.Unlock()
 		return out.Write(p)
 	})
 }
 
-func (s *Stderr) follow(p []byte) {
+func (s *Stderr) followOutput(p []byte) {
 	if len(p) > 0 {
 		s.open = p[len(p)-1] != '\n'
 	}

@@ -27,7 +27,7 @@ func Columns(rows [][]string, width int) []string {
 	last := 0
 	for _, row := range rows {
 		if len(row) > len(widths) {
-			last = max(last, cells(row[len(widths)]))
+			last = max(last, countCells(row[len(widths)]))
 		}
 	}
 	if width <= 0 || left+last <= width {
@@ -50,7 +50,7 @@ func columnWidths(rows [][]string) []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], cells(row[i]))
+			widths[i] = max(widths[i], countCells(row[i]))
 		}
 	}
 	return widths
@@ -79,9 +79,9 @@ func rowLines(row []string, widths []int, width int) []string {
 	at := 0
 	for i, cell := range row[:max(0, len(row)-1)] {
 		if width > 0 {
-			cell = cut(cell, widths[i])
+			cell = cutCell(cell, widths[i])
 		}
-		line.WriteString(cell + strings.Repeat(" ", widths[i]-cells(cell)+gap))
+		line.WriteString(cell + strings.Repeat(" ", widths[i]-countCells(cell)+gap))
 		at += widths[i] + gap
 	}
 	last := ""
@@ -89,7 +89,7 @@ func rowLines(row []string, widths []int, width int) []string {
 		last = row[len(row)-1]
 	}
 	var lines []string
-	for _, part := range wrap(last, width-at) {
+	for _, part := range wrapText(last, width-at) {
 		lines = append(lines, strings.TrimRight(line.String()+part, " "))
 		line.Reset()
 		line.WriteString(strings.Repeat(" ", at))
@@ -97,18 +97,18 @@ func rowLines(row []string, widths []int, width int) []string {
 	return lines
 }
 
-// cut keeps a cell to a width.
-func cut(cell string, width int) string {
-	if cells(cell) <= width {
+// cutCell keeps a cell to a width.
+func cutCell(cell string, width int) string {
+	if countCells(cell) <= width {
 		return cell
 	}
 	return string([]rune(cell)[:width-3]) + "..."
 }
 
-// wrap breaks text into lines of at most width characters, between words where that
+// wrapText breaks text into lines of at most width characters, between words where that
 // goes; with less than half of leastLast to break it in, it stays whole.
-func wrap(text string, width int) []string {
-	if cells(text) <= width || width < leastLast/2 { // negative: there is no width
+func wrapText(text string, width int) []string {
+	if countCells(text) <= width || width < leastLast/2 { // negative: there is no width
 		return []string{text}
 	}
 	var lines []string
@@ -129,8 +129,8 @@ func wrap(text string, width int) []string {
 	return append(lines, string(line))
 }
 
-// cells is how many characters wide a printable text is.
-func cells(s string) int { return utf8.RuneCountInString(s) }
+// countCells is how many characters wide a printable text is.
+func countCells(s string) int { return utf8.RuneCountInString(s) }
 
 // WriteTable aligns columns, and fits them into a terminal; every cell is made printable here. An empty cell
 // that is not at the end of its row shows as a dash.

@@ -27,9 +27,9 @@ type retryable struct {
 func (r *retryable) Error() string { return r.err.Error() }
 func (r *retryable) Unwrap() error { return r.err }
 
-// question is what is to be asked, and what its record says; receipt is of the record, if
+// upstreamQuestion is what is to be asked, and what its record says; receipt is of the record, if
 // there is one already.
-type question struct {
+type upstreamQuestion struct {
 	location string
 	about    Subject
 	receipt  Receipt
@@ -42,14 +42,14 @@ type hop struct {
 	connected bool    // there was a connection to it
 }
 
-// retry runs attempts at a question until one succeeds or fails for good. It takes a
+// retryAttempts runs attempts at a question until one succeeds or fails for good. It takes a
 // turn out of the shares of those for whom it is done, has the question put on record, and
 // tells the breaker of the host how it went. Its errors have no credential in them.
-func (c *Client) retry(ctx context.Context, q question, attempt func(ctx context.Context, at *hop) error) error {
+func (c *Client) retryAttempts(ctx context.Context, q upstreamQuestion, attempt func(ctx context.Context, at *hop) error) error {
 	return c.silence(c.attempts(ctx, q, attempt))
 }
 
-func (c *Client) attempts(ctx context.Context, q question, attempt func(ctx context.Context, at *hop) error) error {
+func (c *Client) attempts(ctx context.Context, q upstreamQuestion, attempt func(ctx context.Context, at *hop) error) error {
 	u, err := url.Parse(q.location)
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be read")
@@ -57,7 +57,7 @@ func (c *Client) attempts(ctx context.Context, q question, attempt func(ctx cont
 	if err := c.hosts.permits(u); err != nil {
 		return err
 	}
-	if err := c.breakers.of(hostPort(u)).allow(turns.Of(ctx).Guests()...); err != nil {
+	if err := c.breakers.breakerOf(hostPort(u)).allowGuests(turns.Of(ctx).Guests()...); err != nil {
 		return ofUpstream(err)
 	}
 	guest, release, err := c.shares.Take(ctx)
@@ -75,15 +75,15 @@ func (c *Client) attempts(ctx context.Context, q question, attempt func(ctx cont
 		again, ok := errors.AsType[*retryable](err)
 		if !ok {
 			if at.connected {
-				c.breakers.of(at.host).answered()
+				c.breakers.breakerOf(at.host).noteAnswered()
 			}
 			return err
 		}
-		if n >= c.limits.Attempts || again.after > c.limits.RetryAfter || !sleep(ctx, c.pause(n, again.after)) {
+		if n >= c.limits.Attempts || again.after > c.limits.RetryAfter || !sleepFor(ctx, c.pauseBefore(n, again.after)) {
 			if ctx.Err() != nil {
 				return again.err
 			}
-			c.breakers.of(at.host).failed(guest, at.connected)
+			c.breakers.breakerOf(at.host).noteFailed(guest, at.connected)
 			return ofUpstream(again.err)
 		}
 	}
@@ -97,12 +97,12 @@ type failure struct{ err error }
 func (f *failure) Error() string   { return f.err.Error() }
 func (f *failure) Unwrap() []error { return []error{f.err, ErrFailed} }
 
-func (c *Client) pause(n int, asked time.Duration) time.Duration {
+func (c *Client) pauseBefore(n int, asked time.Duration) time.Duration {
 	d := c.limits.Backoff << (n - 1)
 	return max(asked, d/2+rand.N(d)) //nolint:gosec // jitter, not a secret
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -113,9 +113,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// get asks for a URL and follows redirects, checking each hop and giving
+// getURL asks for a URL and follows redirects, checking each hop and giving
 // credentials to the index's own host only. The caller closes the body.
-func (c *Client) get(ctx context.Context, at *hop, location string, header http.Header) (*http.Response, error) {
+func (c *Client) getURL(ctx context.Context, at *hop, location string, header http.Header) (*http.Response, error) {
 	u, err := url.Parse(location)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be read")
@@ -124,7 +124,7 @@ func (c *Client) get(ctx context.Context, at *hop, location string, header http.
 		if err := c.hosts.permits(u); err != nil {
 			return nil, err
 		}
-		resp, err := c.once(ctx, at, u, header)
+		resp, err := c.getOnce(ctx, at, u, header)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (c *Client) get(ctx context.Context, at *hop, location string, header http.
 	return nil, fault.Invalid("the upstream redirects more than %d times", maxHops)
 }
 
-func (c *Client) once(ctx context.Context, at *hop, u *url.URL, header http.Header) (*http.Response, error) {
+func (c *Client) getOnce(ctx context.Context, at *hop, u *url.URL, header http.Header) (*http.Response, error) {
 	if at.receipt.of != c {
 		return nil, fault.Invalid("an upstream is asked what is not on record")
 	}

@@ -35,7 +35,7 @@ type breakers struct {
 	byHost map[string]*breaker
 }
 
-func (bs *breakers) of(host string) *breaker {
+func (bs *breakers) breakerOf(host string) *breaker {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
 	b := bs.byHost[host]
@@ -53,19 +53,19 @@ type failing struct {
 	until     time.Time // it is refused before; zero: never refused
 }
 
-// allow refuses if everybody for whom a request is made is left waiting. After
+// allowGuests refuses if everybody for whom a request is made is left waiting. After
 // the pause each of them may try one request.
-func (b *breaker) allow(guests ...string) error {
+func (b *breaker) allowGuests(guests ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if slices.ContainsFunc(guests, b.may) {
+	if slices.ContainsFunc(guests, b.mayTry) {
 		return nil
 	}
 	return fault.New(fault.ErrUnavailable, "the upstream could not be reached several times in a row and is left alone for a moment")
 }
 
-// may needs mu.
-func (b *breaker) may(guest string) bool {
+// mayTry needs mu.
+func (b *breaker) mayTry(guest string) bool {
 	f := b.guests[guest]
 	if f == nil || f.unreached < b.after && len(b.guests) < b.after {
 		return true
@@ -78,16 +78,16 @@ func (b *breaker) may(guest string) bool {
 	return true
 }
 
-// answered: the host answers, whatever it says.
-func (b *breaker) answered() {
+// noteAnswered: the host answers, whatever it says.
+func (b *breaker) noteAnswered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.guests)
 }
 
-// failed: a guest's request had no answer. connected tells that it reached the
+// noteFailed: a guest's request had no answer. connected tells that it reached the
 // host all the same.
-func (b *breaker) failed(guest string, connected bool) {
+func (b *breaker) noteFailed(guest string, connected bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f := b.guests[guest]

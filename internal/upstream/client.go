@@ -52,21 +52,21 @@ func (l Limits) withDefaults() Limits {
 		l.Turns = turns.Limits{All: 16, Each: 12, Sure: 4, Most: 128}
 	}
 	return Limits{
-		PageBytes:  or(l.PageBytes, 128<<20),
-		PageTime:   or(l.PageTime, time.Minute),
-		Attempts:   or(l.Attempts, 3),
-		Backoff:    or(l.Backoff, 250*time.Millisecond),
-		RetryAfter: or(l.RetryAfter, 5*time.Second),
-		PaceWindow: or(l.PaceWindow, 30*time.Second),
-		PaceBytes:  or(l.PaceBytes, 64<<10),
-		BreakAfter: or(l.BreakAfter, 5),
-		BreakFor:   or(l.BreakFor, 30*time.Second),
-		HeaderWait: or(l.HeaderWait, 30*time.Second),
+		PageBytes:  orStandard(l.PageBytes, 128<<20),
+		PageTime:   orStandard(l.PageTime, time.Minute),
+		Attempts:   orStandard(l.Attempts, 3),
+		Backoff:    orStandard(l.Backoff, 250*time.Millisecond),
+		RetryAfter: orStandard(l.RetryAfter, 5*time.Second),
+		PaceWindow: orStandard(l.PaceWindow, 30*time.Second),
+		PaceBytes:  orStandard(l.PaceBytes, 64<<10),
+		BreakAfter: orStandard(l.BreakAfter, 5),
+		BreakFor:   orStandard(l.BreakFor, 30*time.Second),
+		HeaderWait: orStandard(l.HeaderWait, 30*time.Second),
 		Turns:      l.Turns,
 	}
 }
 
-func or[T int | int64 | time.Duration](v, standard T) T {
+func orStandard[T int | int64 | time.Duration](v, standard T) T {
 	if v == 0 {
 		return standard
 	}
@@ -125,7 +125,7 @@ func New(cfg Config, o Options) (*Client, error) {
 		return nil, err
 	}
 	for _, host := range cfg.FileHosts {
-		if err := h.learn(context.Background(), host, false); err != nil {
+		if err := h.learnHost(context.Background(), host, false); err != nil {
 			return nil, err
 		}
 	}
@@ -169,7 +169,7 @@ func (c *Client) FileHosts() []string {
 // Learn adds a file host after checking that its addresses are public or of
 // the index's own class.
 func (c *Client) Learn(ctx context.Context, host string) error {
-	return c.hosts.learn(ctx, host, true)
+	return c.hosts.learnHost(ctx, host, true)
 }
 
 // Permits reports whether a URL is one that this client would ask for.

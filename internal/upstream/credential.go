@@ -59,8 +59,8 @@ func soughtIn(cfg Config, beside []Config) soughtTexts {
 	return s
 }
 
-// in are those that an answer may not have in it, by who gives it.
-func (s soughtTexts) in(resp *http.Response) *exchange.Sought {
+// soughtIn are those that an answer may not have in it, by who gives it.
+func (s soughtTexts) soughtIn(resp *http.Response) *exchange.Sought {
 	if others, ok := s.others[hostOf(resp.Request.URL)]; ok {
 		return others
 	}
@@ -90,7 +90,7 @@ const (
 // lookAtHead takes the credentials out of the head of an answer. A redirect to a URL with one in it is
 // refused: it would be a part of all that is read relative to that URL.
 func (c *Client) lookAtHead(resp *http.Response) error {
-	sought := c.sought.in(resp)
+	sought := c.sought.soughtIn(resp)
 	if sought.In(resp.Header.Get("Location")) {
 		discard(resp)
 		return fault.Invalid(redirectCredential)
@@ -107,9 +107,9 @@ type receiver struct {
 	exact  bool             // nothing may be changed, so that what has a credential in it is refused
 }
 
-func (c *Client) receive(resp *http.Response, to Sink, exact bool) *receiver {
+func (c *Client) receiveBody(resp *http.Response, to Sink, exact bool) *receiver {
 	r := &receiver{to: to, exact: exact}
-	if sought := c.sought.in(resp); sought != nil {
+	if sought := c.sought.soughtIn(resp); sought != nil {
 		r.search = sought.Search()
 	}
 	return r
@@ -117,19 +117,19 @@ func (c *Client) receive(resp *http.Response, to Sink, exact bool) *receiver {
 
 // Write implements io.Writer.
 func (r *receiver) Write(p []byte) (int, error) {
-	if err := r.take(p, false); err != nil {
+	if err := r.takeBytes(p, false); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// end is to be called when the body has come whole.
-func (r *receiver) end() error { return r.take(nil, true) }
+// endBody is to be called when the body has come whole.
+func (r *receiver) endBody() error { return r.takeBytes(nil, true) }
 
 // masked tells whether something was taken out of what has come.
 func (r *receiver) masked() bool { return r.search != nil && r.search.Found }
 
-func (r *receiver) take(p []byte, last bool) error {
+func (r *receiver) takeBytes(p []byte, last bool) error {
 	if r.search != nil {
 		clean := r.search.Take(p, last)
 		switch {

@@ -24,7 +24,7 @@ type dialer struct {
 	connect func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-func (d *dialer) dial(ctx context.Context, network, key string) (net.Conn, error) {
+func (d *dialer) dialHost(ctx context.Context, network, key string) (net.Conn, error) {
 	if d.proxy != "" {
 		if key != d.proxy {
 			return nil, fault.Invalid("the upstream is reached through a proxy, and this is another address")
@@ -98,7 +98,7 @@ func (d *dialer) dialAny(ctx context.Context, network, key string, addrs []netip
 		Timeout: oneTimeout,
 		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(address)
-			if err != nil || !d.hosts.mayBe(ctx, key, ap.Addr()) {
+			if err != nil || !d.hosts.mayHaveAddress(ctx, key, ap.Addr()) {
 				return fault.Invalid("an address that the upstream may not have")
 			}
 			return nil
@@ -114,7 +114,7 @@ func (d *dialer) dialAny(ctx context.Context, network, key string, addrs []netip
 // are turns, or who waits for one would wait behind others.
 func transport(cfg Config, d *dialer, conns int) (*http.Transport, error) {
 	t := &http.Transport{
-		DialContext:            errand.ShieldDial(d.dial),
+		DialContext:            errand.ShieldDial(d.dialHost),
 		TLSHandshakeTimeout:    15 * time.Second,
 		ResponseHeaderTimeout:  30 * time.Second,
 		IdleConnTimeout:        90 * time.Second,

@@ -51,7 +51,7 @@ type FileAsk struct {
 // the bytes are is for the caller to verify. One that has the upstream's credential in it
 // is refused.
 func (c *Client) File(ctx context.Context, ask FileAsk, sink Sink) error {
-	return c.retry(ctx, question{location: ask.URL, about: ask.Subject}, func(ctx context.Context, at *hop) error {
+	return c.retryAttempts(ctx, upstreamQuestion{location: ask.URL, about: ask.Subject}, func(ctx context.Context, at *hop) error {
 		if err := sink.Reset(); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (c *Client) File(ctx context.Context, ask FileAsk, sink Sink) error {
 }
 
 func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, at *hop, ask FileAsk, sink Sink) error {
-	resp, err := c.get(ctx, at, ask.URL, http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
+	resp, err := c.getURL(ctx, at, ask.URL, http.Header{"Accept": {"*/*"}, "Accept-Encoding": {"identity"}})
 	if err != nil {
 		return err
 	}
@@ -81,12 +81,12 @@ func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, at
 			return err
 		}
 	}
-	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
+	body, stop := paceBody(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
-	to := c.receive(resp, sink, true)
+	to := c.receiveBody(resp, sink, true)
 	n, err := io.Copy(to, body)
 	if err == nil {
-		err = to.end()
+		err = to.endBody()
 	}
 	if refused, ok := errors.AsType[*sinkError](err); ok {
 		return refused.err

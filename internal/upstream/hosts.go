@@ -70,25 +70,25 @@ func (h *hosts) addresses(ctx context.Context, key string) ([]netip.Addr, error)
 	if err != nil {
 		return nil, fault.Invalid("an address without a port")
 	}
-	addrs, err := h.resolve(ctx, host)
+	addrs, err := h.resolveHost(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	if key == h.index {
-		return addrs, h.pin(host, addrs)
+		return addrs, h.pinAddresses(host, addrs)
 	}
 	for _, a := range addrs {
-		if !h.mayBe(ctx, key, a) {
+		if !h.mayHaveAddress(ctx, key, a) {
 			return nil, fault.Invalid("a host of the upstream has a %s address, which it may not have", address.ClassOf(a))
 		}
 	}
 	return addrs, nil
 }
 
-// pin checks the addresses of the index's own host, which is the operator's
+// pinAddresses checks the addresses of the index's own host, which is the operator's
 // choice: it may be anywhere but at the machine's metadata service, unless that
 // address itself was typed. The classes that it has first are its for ever.
-func (h *hosts) pin(host string, addrs []netip.Addr) error {
+func (h *hosts) pinAddresses(host string, addrs []netip.Addr) error {
 	_, err := netip.ParseAddr(host)
 	typed := err == nil
 	h.mu.Lock()
@@ -132,7 +132,7 @@ func (h *hosts) ownClasses(ctx context.Context) map[address.Class]bool {
 	return h.own
 }
 
-func (h *hosts) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+func (h *hosts) resolveHost(ctx context.Context, host string) ([]netip.Addr, error) {
 	if index, _, _ := net.SplitHostPort(h.index); h.pinned.IsValid() && host == index {
 		return []netip.Addr{h.pinned.Addr()}, nil
 	}
@@ -151,9 +151,9 @@ func (h *hosts) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// mayBe tells whether a host may have an address: the index's own has the
+// mayHaveAddress tells whether a host may have an address: the index's own has the
 // classes that it had first; a learnt one is public, or of one of these.
-func (h *hosts) mayBe(ctx context.Context, key string, a netip.Addr) bool {
+func (h *hosts) mayHaveAddress(ctx context.Context, key string, a netip.Addr) bool {
 	class := address.ClassOf(a)
 	if key == h.index {
 		return h.ownClasses(ctx)[class]
@@ -168,8 +168,8 @@ func (h *hosts) mayBe(ctx context.Context, key string, a netip.Addr) bool {
 	return false
 }
 
-// learn adds a file host, "host" or "host:port", after checking its addresses.
-func (h *hosts) learn(ctx context.Context, host string, resolve bool) error {
+// learnHost adds a file host, "host" or "host:port", after checking its addresses.
+func (h *hosts) learnHost(ctx context.Context, host string, resolve bool) error {
 	u, err := url.Parse(h.scheme + "://" + host + "/")
 	if err != nil || u.Host != host || u.Hostname() == "" || u.User != nil {
 		return fault.Invalid("a file host that is not a host name")

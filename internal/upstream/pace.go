@@ -19,8 +19,8 @@ type paced struct {
 	timer *time.Timer
 }
 
-// pace wraps a body. stop ends the watch.
-func pace(body io.Reader, window time.Duration, least int64, cancel context.CancelCauseFunc) (r io.Reader, stop func()) {
+// paceBody wraps a body. stop ends the watch.
+func paceBody(body io.Reader, window time.Duration, least int64, cancel context.CancelCauseFunc) (r io.Reader, stop func()) {
 	p := &paced{body: body}
 	p.timer = errand.After(window, func() {
 		if p.moved.Swap(0) < least {

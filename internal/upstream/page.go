@@ -49,7 +49,7 @@ type Page struct {
 // the sink is nothing.
 func (c *Client) Page(ctx context.Context, ask PageAsk, sink Sink) (Page, error) {
 	var page Page
-	err := c.retry(ctx, question{ask.URL, ask.Subject, ask.Receipt}, func(ctx context.Context, at *hop) error {
+	err := c.retryAttempts(ctx, upstreamQuestion{ask.URL, ask.Subject, ask.Receipt}, func(ctx context.Context, at *hop) error {
 		if err := sink.Reset(); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at
 	if ask.ETag != "" {
 		header.Set("If-None-Match", ask.ETag)
 	}
-	resp, err := c.get(ctx, at, ask.URL, header)
+	resp, err := c.getURL(ctx, at, ask.URL, header)
 	if err != nil {
 		return Page{}, err
 	}
@@ -86,12 +86,12 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at
 	if err := delimited(resp); err != nil {
 		return Page{}, err
 	}
-	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
+	body, stop := paceBody(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
-	to := c.receive(resp, sink, ask.Exact)
-	err = inflate(to, body, resp.Header.Values("Content-Encoding"), c.most(ask))
+	to := c.receiveBody(resp, sink, ask.Exact)
+	err = inflate(to, body, resp.Header.Values("Content-Encoding"), c.mostBytes(ask))
 	if err == nil {
-		err = to.end()
+		err = to.endBody()
 	}
 	if err != nil {
 		if refused, ok := errors.AsType[*sinkError](err); ok {
@@ -112,7 +112,7 @@ func pageOf(resp *http.Response, masked bool) Page {
 	return page
 }
 
-func (c *Client) most(ask PageAsk) int64 {
+func (c *Client) mostBytes(ask PageAsk) int64 {
 	if ask.Most > 0 {
 		return min(ask.Most, c.limits.PageBytes)
 	}
@@ -174,12 +174,12 @@ func gzipFault(err error) error {
 
 // copyLimited copies to the end; with packed it also watches the ratio.
 func copyLimited(to io.Writer, from io.Reader, limit int64, packed *counter) error {
-	_, err := io.Copy(&limited{to: to, limit: limit, packed: packed}, from)
+	_, err := io.Copy(&limitedReader{to: to, limit: limit, packed: packed}, from)
 	return err
 }
 
-// limited passes bytes on until there are too many.
-type limited struct {
+// limitedReader passes bytes on until there are too many.
+type limitedReader struct {
 	to     io.Writer
 	size   int64
 	limit  int64
@@ -187,7 +187,7 @@ type limited struct {
 }
 
 // Write implements io.Writer.
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedReader) Write(p []byte) (int, error) {
 	l.size += int64(len(p))
 	switch {
 	case l.size > l.limit:

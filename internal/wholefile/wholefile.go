@@ -30,12 +30,12 @@ import (
 
 // Replace is durable.
 func Replace(path string, data []byte, mode fs.FileMode) error {
-	return put(path, data, func(f *os.File) error { return f.Chmod(mode) }, os.Rename, true)
+	return putFile(path, data, func(f *os.File) error { return f.Chmod(mode) }, os.Rename, true)
 }
 
 // ReplaceVolatile is volatile, and does not wait for a disk.
 func ReplaceVolatile(path string, data []byte, mode fs.FileMode) error {
-	return put(path, data, func(f *os.File) error { return f.Chmod(mode) }, os.Rename, false)
+	return putFile(path, data, func(f *os.File) error { return f.Chmod(mode) }, os.Rename, false)
 }
 
 // ReplaceLike is durable. The new file has the mode and the owner of the one that is
@@ -48,29 +48,29 @@ func ReplaceLike(path string, data []byte) error {
 	if !info.Mode().IsRegular() {
 		return &fs.PathError{Op: "replace", Path: path, Err: syscall.EINVAL}
 	}
-	return put(path, data, func(f *os.File) error { return liken(f, info) }, os.Rename, true)
+	return putFile(path, data, func(f *os.File) error { return likenTo(f, info) }, os.Rename, true)
 }
 
 // Create is durable. It fails with fs.ErrExist if something has the name, and leaves
 // that alone.
 func Create(path string, data []byte, mode fs.FileMode) error {
-	return put(path, data, func(f *os.File) error { return f.Chmod(mode) }, claim, true)
+	return putFile(path, data, func(f *os.File) error { return f.Chmod(mode) }, claimName, true)
 }
 
 // CreateFrom is Create of a file that is too large to be held: write writes it, and its error is
 // returned as it is.
 func CreateFrom(path string, mode fs.FileMode, write func(io.Writer) error) error {
-	return put(path, nil, func(f *os.File) error {
+	return putFile(path, nil, func(f *os.File) error {
 		if err := write(f); err != nil {
 			return err
 		}
 		return f.Chmod(mode)
-	}, claim, true)
+	}, claimName, true)
 }
 
-// claim has a file take a name that nothing has. Some file systems can only do so by a
+// claimName has a file take a name that nothing has. Some file systems can only do so by a
 // link, and others have no links.
-func claim(from, to string) error {
+func claimName(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	switch {
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
@@ -90,8 +90,8 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// put writes a file beside its place and has it take its name.
-func put(path string, data []byte, prepare func(*os.File) error, name func(from, to string) error, durable bool) error {
+// putFile writes a file beside its place and has it take its name.
+func putFile(path string, data []byte, prepare func(*os.File) error, name func(from, to string) error, durable bool) error {
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -117,8 +117,8 @@ func put(path string, data []byte, prepare func(*os.File) error, name func(from,
 	return SyncDir(dir)
 }
 
-// liken gives a file the mode and owner of another.
-func liken(f *os.File, info fs.FileInfo) error {
+// likenTo gives a file the mode and owner of another.
+func likenTo(f *os.File, info fs.FileInfo) error {
 	if was, ok := info.Sys().(*syscall.Stat_t); ok && (int(was.Uid) != os.Geteuid() || int(was.Gid) != os.Getegid()) {
 		if err := f.Chown(int(was.Uid), int(was.Gid)); err != nil {
 			return err

@@ -79,25 +79,25 @@ func (w *Workspace) Apply(ctx context.Context, changes []Change, force bool) (ap
 		case meanwhile != "" && !force:
 			err = fmt.Errorf("%s is left out: %s", printable.Name(c.Path), meanwhile)
 		default:
-			err = leftOut(c, bring(dir, copied, c))
+			err = leftOut(c, bringChange(dir, copied, c))
 		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		applied = append(applied, c)
-		errs = append(errs, w.settle(original, copied, c)...)
+		errs = append(errs, w.settlePath(original, copied, c)...)
 	}
 	if len(applied) > 0 {
-		if err := w.write(); err != nil {
+		if err := w.writeList(); err != nil {
 			errs = append(errs, fmt.Errorf("what was brought over will be listed again: %w", err))
 		}
 	}
 	return applied, errs
 }
 
-// settle notes that a path is on both sides what it is now.
-func (w *Workspace) settle(original, copied *os.Root, c Change) []error {
+// settlePath notes that a path is on both sides what it is now.
+func (w *Workspace) settlePath(original, copied *os.Root, c Change) []error {
 	if c.How == Removed {
 		maps.DeleteFunc(w.list.Entries, func(name string, _ Entry) bool {
 			return name == c.Path || strings.HasPrefix(name, c.Path+"/")
@@ -124,8 +124,8 @@ func leftOut(c Change, err error) error {
 	return fmt.Errorf("%s is left out: %w", printable.Name(c.Path), err)
 }
 
-// bring brings over one change. A new file belongs to the owner of the directory that it is in.
-func bring(original *hostpath.Path, copied *os.Root, c Change) error {
+// bringChange brings over one change. A new file belongs to the owner of the directory that it is in.
+func bringChange(original *hostpath.Path, copied *os.Root, c Change) error {
 	in, err := openPlace(original, path.Dir(c.Path))
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func bring(original *hostpath.Path, copied *os.Root, c Change) error {
 }
 
 // replace has a new file, which create makes beside it, take a name's place in one step.
-func (in place) replace(name string, create func(fresh string) error) error {
+func (in originalDir) replace(name string, create func(fresh string) error) error {
 	const most = 200
 	fresh := ".cofferdam-" + strconv.Itoa(os.Getpid()) + "-" + name[:min(len(name), most)]
 	if err := create(fresh); err != nil {
@@ -168,14 +168,14 @@ func (in place) replace(name string, create func(fresh string) error) error {
 
 // bringFile writes a file's content anew. Its mode and its owner are those of the original's, if there is
 // one, but for the right to be executed.
-func bringFile(in place, copied *os.Root, c Change, fresh string) error {
+func bringFile(in originalDir, copied *os.Root, c Change, fresh string) error {
 	from, err := openFile(copied, c.Path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = from.Close() }()
 	info, err := from.Stat()
-	if err != nil || !c.Seen.same(stampOf(info)) {
+	if err != nil || !c.Seen.sameAs(stampOf(info)) {
 		return errors.Join(err, errors.New("the copy's was changed since it was listed; look at it again"))
 	}
 	mode := fs.FileMode(0o666)

@@ -13,16 +13,16 @@ import (
 // its bytes in base64. No path has a NUL of its own, so no name that is text begins so.
 const notText = "\x00"
 
-// kept is a name as the list's file has it.
-func kept(name string) string {
+// keptName is a name as the list's file has it.
+func keptName(name string) string {
 	if utf8.ValidString(name) {
 		return name
 	}
 	return notText + base64.StdEncoding.EncodeToString([]byte(name))
 }
 
-// named is the name that was kept. Each has one form, so that no two entries of a list are of one name.
-func named(written string) (string, error) {
+// nameOfKept is the name that was kept. Each has one form, so that no two entries of a list are of one name.
+func nameOfKept(written string) (string, error) {
 	coded, is := strings.CutPrefix(written, notText)
 	if !is {
 		return written, nil
@@ -31,7 +31,7 @@ func named(written string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("a name in it is neither text nor base64: %w", err)
 	}
-	if kept(string(name)) != written {
+	if keptName(string(name)) != written {
 		return "", fmt.Errorf("the name %q in it is not written as it is kept", name)
 	}
 	return string(name), nil

@@ -54,10 +54,10 @@ func (w *Workspace) Changes(ctx context.Context) ([]Change, error) {
 	}
 	defer func() { _ = original.Close() }()
 	c := &comparison{w: w, copied: copied, original: original, seen: map[string]bool{}}
-	if err := c.now(ctx); err != nil {
+	if err := c.findNew(ctx); err != nil {
 		return nil, err
 	}
-	c.gone(ctx)
+	c.findGone(ctx)
 	slices.SortFunc(c.found, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return c.found, nil
 }
@@ -70,17 +70,17 @@ type comparison struct {
 	found            []Change
 }
 
-// now finds what is new or other.
-func (c *comparison) now(ctx context.Context) error {
+// findNew finds what is new or other.
+func (c *comparison) findNew(ctx context.Context) error {
 	return lookThrough(ctx, c.copied, bounds(), func(name string, info fs.FileInfo) error {
 		c.seen[name] = true
-		return c.one(ctx, name, info)
+		return c.compareOne(ctx, name, info)
 	})
 }
 
-func (c *comparison) one(ctx context.Context, name string, info fs.FileInfo) error {
+func (c *comparison) compareOne(ctx context.Context, name string, info fs.FileInfo) error {
 	before, was := c.w.list.Entries[name]
-	kind := kindOf(info.Mode())
+	kind := kindOfMode(info.Mode())
 	change := Change{Path: name, How: Added, Kind: kind, Executable: info.Mode().Perm()&0o111 != 0}
 	if kind == File {
 		change.Seen = stampOf(info)
@@ -94,10 +94,10 @@ func (c *comparison) one(ctx context.Context, name string, info fs.FileInfo) err
 	}
 	if was && before.Kind == kind {
 		switch {
-		case kind == Dir, kind == Link && change.Target == before.Target, kind == File && before.Copy.same(stampOf(info)):
+		case kind == Dir, kind == Link && change.Target == before.Target, kind == File && before.Copy.sameAs(stampOf(info)):
 			return nil
 		case kind == File:
-			other, err := c.other(name, before, info)
+			other, err := c.isOther(name, before, info)
 			if err != nil || !other {
 				return err
 			}
@@ -111,9 +111,9 @@ func (c *comparison) one(ctx context.Context, name string, info fs.FileInfo) err
 	return nil
 }
 
-// other tells whether a file that was written is really another one than the original: many
+// isOther tells whether a file that was written is really another one than the original: many
 // tools write what was there.
-func (c *comparison) other(name string, before Entry, info fs.FileInfo) (bool, error) {
+func (c *comparison) isOther(name string, before Entry, info fs.FileInfo) (bool, error) {
 	if before.Original.Mode&0o111 != 0 != (info.Mode().Perm()&0o111 != 0) || before.Original.Size != info.Size() {
 		return true, nil
 	}
@@ -124,8 +124,8 @@ func (c *comparison) other(name string, before Entry, info fs.FileInfo) (bool, e
 	return !same, err
 }
 
-// gone finds what was removed: of a directory that was, the directory alone.
-func (c *comparison) gone(ctx context.Context) {
+// findGone finds what was removed: of a directory that was, the directory alone.
+func (c *comparison) findGone(ctx context.Context) {
 	for name, before := range c.w.list.Entries {
 		if c.seen[name] {
 			continue
@@ -150,9 +150,9 @@ func (c *comparison) judged(ctx context.Context, change Change, before Entry, wa
 		}
 	case !there && was && change.How != Removed:
 		change.Conflict = "the original's was removed since"
-	case there && was && before.Kind == File && !before.Original.same(stampOf(info)):
+	case there && was && before.Kind == File && !before.Original.sameAs(stampOf(info)):
 		change.Conflict = "the original's was changed since"
-	case there && was && before.Kind != kindOf(info.Mode()):
+	case there && was && before.Kind != kindOfMode(info.Mode()):
 		change.Conflict = "the original's was replaced since"
 	case there && was && before.Kind == Link && !c.leadsAsBefore(change.Path, before):
 		change.Conflict = "the original's leads elsewhere since"
@@ -183,7 +183,7 @@ func (c *comparison) workedIn(ctx context.Context, dir string) string {
 			return err
 		}
 		before, was := c.w.list.Entries[name]
-		if !was || before.Kind != kindOf(info.Mode()) || before.Kind == File && !before.Original.same(stampOf(info)) ||
+		if !was || before.Kind != kindOfMode(info.Mode()) || before.Kind == File && !before.Original.sameAs(stampOf(info)) ||
 			before.Kind == Link && !c.leadsAsBefore(name, before) || before.Kind == Dir && before.Original.Mode != stampOf(info).Mode {
 			return errWorked
 		}

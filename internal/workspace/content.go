@@ -47,7 +47,7 @@ func sameContent(a, b *os.Root, name string) (bool, error) {
 		if n != m || !bytes.Equal(bufs[0][:n], bufs[1][:m]) {
 			return false, nil
 		}
-		if ended(err) && ended(failure) {
+		if isEnded(err) && isEnded(failure) {
 			return true, nil
 		}
 		if err != nil || failure != nil {
@@ -56,7 +56,7 @@ func sameContent(a, b *os.Root, name string) (bool, error) {
 	}
 }
 
-func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+func isEnded(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // Texts are a path's file in the original and in the copy. One that is no regular file there, or
 // is larger than so many bytes, is nil.

@@ -79,7 +79,7 @@ func (w *Workspace) NoteDeciding(paths []string) error {
 		return nil
 	}
 	w.list.Deciding = paths
-	return w.write()
+	return w.writeList()
 }
 
 // NoteHost keeps which daemon's sandbox works in the copy, by its address: unix:///PATH; "" is this installation's own.
@@ -87,7 +87,7 @@ func (w *Workspace) NoteHost(address string) error {
 	if w.list.Host = address; address == "" {
 		return nil
 	}
-	return w.write()
+	return w.writeList()
 }
 
 // Host is what NoteHost was told.
@@ -113,7 +113,7 @@ func Make(ctx context.Context, original, folder string, hides Hides) (w *Workspa
 	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 		return nil, err
 	}
-	making, err := hold(folder)
+	making, err := holdFolder(folder)
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +124,14 @@ func Make(ctx context.Context, original, folder string, hides Hides) (w *Workspa
 		_ = making.Release() // it goes with this process
 	}()
 	w = &Workspace{dir: folder, list: list{Original: original, ID: dir.ID, Entries: map[string]Entry{}}}
-	if err := w.copy(ctx, dir, hides); err != nil {
+	if err := w.copyDir(ctx, dir, hides); err != nil {
 		return nil, err
 	}
-	return w, w.write()
+	return w, w.writeList()
 }
 
-// copy fills the workspace with what is in a directory.
-func (w *Workspace) copy(ctx context.Context, dir *hostpath.Path, hides Hides) error {
+// copyDir fills the workspace with what is in a directory.
+func (w *Workspace) copyDir(ctx context.Context, dir *hostpath.Path, hides Hides) error {
 	from, err := dir.Root()
 	if err != nil {
 		return err
@@ -151,16 +151,16 @@ func (w *Workspace) copy(ctx context.Context, dir *hostpath.Path, hides Hides) e
 			return err
 		}
 	}
-	if err := c.tree(ctx); err != nil {
+	if err := c.copyTree(ctx); err != nil {
 		return err
 	}
 	w.hidden = c.hidden
 	return c.stamps()
 }
 
-// write keeps the list.
-func (w *Workspace) write() error {
-	l, err := w.list.renamed(func(name string) (string, error) { return kept(name), nil })
+// writeList keeps the list.
+func (w *Workspace) writeList() error {
+	l, err := w.list.renamed(func(name string) (string, error) { return keptName(name), nil })
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func Open(folder string) (*Workspace, error) {
 	if err := json.NewDecoder(io.LimitReader(file, mostList)).Decode(&w.list); err != nil {
 		return nil, fmt.Errorf("the list of the workspace %s can't be read: %w", folder, err)
 	}
-	l, err := w.list.renamed(named)
+	l, err := w.list.renamed(nameOfKept)
 	if err != nil {
 		return nil, fmt.Errorf("the list of the workspace %s can't be read: %w", folder, err)
 	}
@@ -266,7 +266,7 @@ type copier struct {
 	hidden   int
 }
 
-func (c *copier) tree(ctx context.Context) error {
+func (c *copier) copyTree(ctx context.Context) error {
 	err := treewalk.WalkRoot(ctx, c.from, bounds(), func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == "." {
 			return err
@@ -285,7 +285,7 @@ func (c *copier) tree(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return c.one(name, info)
+		return c.copyOne(name, info)
 	})
 	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
 		return fault.Invalid("%s %s; give the run a smaller directory", c.list.Original, bound.Has)
@@ -293,12 +293,12 @@ func (c *copier) tree(ctx context.Context) error {
 	return err
 }
 
-// one copies one path.
-func (c *copier) one(name string, info fs.FileInfo) (err error) {
-	entry := Entry{Kind: kindOf(info.Mode()), Original: stampOf(info)}
+// copyOne copies one path.
+func (c *copier) copyOne(name string, info fs.FileInfo) (err error) {
+	entry := Entry{Kind: kindOfMode(info.Mode()), Original: stampOf(info)}
 	switch entry.Kind {
 	case File:
-		entry.Original, err = c.file(name)
+		entry.Original, err = c.copyFile(name)
 	case Dir:
 		err = c.to.Mkdir(name, info.Mode().Perm()|0o700)
 	case Link:
@@ -319,9 +319,9 @@ func (c *copier) one(name string, info fs.FileInfo) (err error) {
 	return nil
 }
 
-// file copies a file's content, its right to be executed, and its time, which build tools
+// copyFile copies a file's content, its right to be executed, and its time, which build tools
 // look at. The stamp is of the file that was read.
-func (c *copier) file(name string) (Stamp, error) {
+func (c *copier) copyFile(name string) (Stamp, error) {
 	from, err := c.from.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return Stamp{}, err

@@ -45,8 +45,8 @@ type Entry struct {
 	Copy     Stamp  `json:"copy"`
 }
 
-// same tells whether nothing was done to a file between two stamps.
-func (s Stamp) same(other Stamp) bool { return s == other }
+// sameAs tells whether nothing was done to a file between two stamps.
+func (s Stamp) sameAs(other Stamp) bool { return s == other }
 
 // stampOf is how a file is.
 func stampOf(info fs.FileInfo) Stamp {
@@ -57,8 +57,8 @@ func stampOf(info fs.FileInfo) Stamp {
 	return s
 }
 
-// kindOf is what a file is; "" for what has no place in a copy.
-func kindOf(mode fs.FileMode) Kind {
+// kindOfMode is what a file is; "" for what has no place in a copy.
+func kindOfMode(mode fs.FileMode) Kind {
 	switch {
 	case mode.IsRegular():
 		return File

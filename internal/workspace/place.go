@@ -10,34 +10,34 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
-// place is a directory of the original in which something is brought over.
-type place struct {
+// originalDir is a directory of the original in which something is brought over.
+type originalDir struct {
 	dir   *os.Root
 	owner fs.FileInfo // of the directory that was opened
 }
 
 // openPlace opens a directory of the original through no link. Nothing in it is named from above again.
-func openPlace(original *hostpath.Path, name string) (place, error) {
+func openPlace(original *hostpath.Path, name string) (originalDir, error) {
 	path, err := original.Below(name, hostpath.Identity{Type: hostpath.Dir})
 	if err != nil {
-		return place{}, fmt.Errorf("%s is no directory of the original: %w", printable.Name(name), err)
+		return originalDir{}, fmt.Errorf("%s is no directory of the original: %w", printable.Name(name), err)
 	}
 	defer path.Close()
 	dir, err := path.Root()
 	if err != nil {
-		return place{}, err
+		return originalDir{}, err
 	}
 	owner, err := dir.Stat(".")
 	if err != nil {
 		_ = dir.Close()
-		return place{}, err
+		return originalDir{}, err
 	}
-	return place{dir: dir, owner: owner}, nil
+	return originalDir{dir: dir, owner: owner}, nil
 }
 
 // asOwner makes something as the directory's owner, if this process is root. A directory or a link can't be
 // given to somebody later by the name that it has: whoever owns the directory could have put something else there.
-func (in place) asOwner(do func() error) error {
+func (in originalDir) asOwner(do func() error) error {
 	st, ok := in.owner.Sys().(*syscall.Stat_t)
 	if !ok {
 		return do()

@@ -13,9 +13,9 @@ import (
 // mostHolds is how often a folder is made again that a Sweep took away before it was held.
 const mostHolds = 100
 
-// hold makes a workspace's folder, and holds its lock, as long as it is being filled: see Sweep. Before it is held a Sweep may
+// holdFolder makes a workspace's folder, and holds its lock, as long as it is being filled: see Sweep. Before it is held a Sweep may
 // take it for one that nobody fills.
-func hold(folder string) (*filelock.Lock, error) {
+func holdFolder(folder string) (*filelock.Lock, error) {
 	for range mostHolds {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			return nil, err
@@ -75,13 +75,13 @@ func Sweep(all string) error {
 	}
 	for _, f := range folders {
 		if f.IsDir() {
-			err = errors.Join(err, sweep(filepath.Join(all, f.Name())))
+			err = errors.Join(err, sweepFolder(filepath.Join(all, f.Name())))
 		}
 	}
 	return err
 }
 
-func sweep(folder string) error {
+func sweepFolder(folder string) error {
 	if hasList(folder) {
 		return nil
 	}

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// stage lays out an installation below a prefix, with the licences of all that is
+// stageFiles lays out an installation below a prefix, with the licences of all that is
 // in it and the bill. It returns the root.
-func (s *source) stage(ctx context.Context, arch, prefix string, m *materials, bill []byte) (string, error) {
+func (s *source) stageFiles(ctx context.Context, arch, prefix string, m *materials, bill []byte) (string, error) {
 	root := filepath.Join(s.work, "stage-"+arch+strings.ReplaceAll(prefix, "/", "-"))
-	env := []string{"DESTDIR=" + root, "PREFIX=" + prefix, "BIN=" + filepath.Join(s.work, "bin-"+arch), "HERE=" + s.host()}
+	env := []string{"DESTDIR=" + root, "PREFIX=" + prefix, "BIN=" + filepath.Join(s.work, "bin-"+arch), "HERE=" + s.hostProgram()}
 	if _, err := output(ctx, s.tree, env, "sh", "scripts/install"); err != nil {
 		return "", err
 	}
@@ -41,11 +41,11 @@ func (s *source) stage(ctx context.Context, arch, prefix string, m *materials, b
 			return "", err
 		}
 	}
-	return root, plain(root, s.date)
+	return root, makePlain(root, s.date)
 }
 
-// plain gives every file of a tree one date and a mode that no umask decided.
-func plain(root string, date time.Time) error {
+// makePlain gives every file of a tree one date and a mode that no umask decided.
+func makePlain(root string, date time.Time) error {
 	tree, err := os.OpenRoot(root)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func TestTwoReleasesAreEqual(t *testing.T) {
 		clone := filepath.Join(t.TempDir(), "clone")
 		run(t, "git", "clone", "--quiet", "--no-hardlinks", filepath.Join("..", ".."), clone)
 		made[i] = filepath.Join(t.TempDir(), "dist")
-		if err := release(t.Context(), clone, "HEAD", made[i], []string{runtime.GOARCH}); err != nil {
+		if err := makeRelease(t.Context(), clone, "HEAD", made[i], []string{runtime.GOARCH}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,7 +22,7 @@ func main() {
 	arches := flag.String("arch", "amd64,arm64", "for which architectures")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := release(ctx, *repository, *commit, *out, strings.Split(*arches, ","))
+	err := makeRelease(ctx, *repository, *commit, *out, strings.Split(*arches, ","))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -30,8 +30,8 @@ func main() {
 	}
 }
 
-// release leaves the files of one commit's release in out.
-func release(ctx context.Context, repository, commit, out string, arches []string) (err error) {
+// makeRelease leaves the files of one commit's release in out.
+func makeRelease(ctx context.Context, repository, commit, out string, arches []string) (err error) {
 	out, err = filepath.Abs(out)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func release(ctx context.Context, repository, commit, out string, arches []strin
 
 // releaseFor makes one architecture's files and returns their names in out.
 func (s *source) releaseFor(ctx context.Context, arch, out string) ([]string, error) {
-	programs, err := s.build(ctx, arch)
+	programs, err := s.buildPrograms(ctx, arch)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *source) releaseFor(ctx context.Context, arch, out string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	bill, err := materials.bill()
+	bill, err := materials.writeBill()
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +80,14 @@ func (s *source) releaseFor(ctx context.Context, arch, out string) ([]string, er
 	if err := os.WriteFile(filepath.Join(out, name+".cdx.json"), bill, 0o644); err != nil { //nolint:gosec // it is published
 		return nil, err
 	}
-	tree, err := s.stage(ctx, arch, "/usr/local", materials, bill)
+	tree, err := s.stageFiles(ctx, arch, "/usr/local", materials, bill)
 	if err != nil {
 		return nil, err
 	}
 	if err := writeArchive(filepath.Join(out, name+".tar.gz"), filepath.Join(tree, "usr", "local"), name, s.date); err != nil {
 		return nil, err
 	}
-	tree, err = s.stage(ctx, arch, "/usr", materials, bill)
+	tree, err = s.stageFiles(ctx, arch, "/usr", materials, bill)
 	if err != nil {
 		return nil, err
 	}

@@ -136,8 +136,8 @@ type (
 	}
 )
 
-// bill is the materials in CycloneDX's JSON.
-func (m *materials) bill() ([]byte, error) {
+// writeBill is the materials in CycloneDX's JSON.
+func (m *materials) writeBill() ([]byte, error) {
 	whole := component{Type: "application", Ref: "release", Name: "cofferdam", Version: m.version, Licenses: choices([]string{"Apache-2.0"})}
 	b := bom{
 		Format: "CycloneDX", Spec: "1.6", Version: 1,
@@ -151,13 +151,13 @@ func (m *materials) bill() ([]byte, error) {
 		b.Dependencies[0].DependsOn = append(b.Dependencies[0].DependsOn, c.Ref)
 		deps := dependency{Ref: c.Ref}
 		for _, key := range p.modules {
-			deps.DependsOn = append(deps.DependsOn, purl(m.modules[key]))
+			deps.DependsOn = append(deps.DependsOn, packageURL(m.modules[key]))
 		}
 		b.Dependencies = append(b.Dependencies, deps)
 	}
-	for _, key := range m.keys() {
+	for _, key := range m.listKeys() {
 		p := m.modules[key]
-		c := component{Type: "library", Ref: purl(p), Name: p.name, Version: p.version, PURL: purl(p), Licenses: choices(p.licence.ids)}
+		c := component{Type: "library", Ref: packageURL(p), Name: p.name, Version: p.version, PURL: packageURL(p), Licenses: choices(p.licence.ids)}
 		if p.sum != "" {
 			c.Properties = []property{{"cofferdam:go.sum", p.sum}}
 		}
@@ -167,7 +167,7 @@ func (m *materials) bill() ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-func (m *materials) keys() []string {
+func (m *materials) listKeys() []string {
 	var keys []string
 	for key := range m.modules {
 		keys = append(keys, key)
@@ -176,7 +176,7 @@ func (m *materials) keys() []string {
 	return keys
 }
 
-func purl(p part) string {
+func packageURL(p part) string {
 	return "pkg:golang/" + p.name + "@" + strings.ReplaceAll(p.version, "+", "%2B")
 }
 

@@ -66,9 +66,9 @@ func embedded() map[string]string {
 	}
 }
 
-// build makes an architecture's programs, the engine among them. What goes into the one
+// buildPrograms makes an architecture's programs, the engine among them. What goes into the one
 // binary is built first, for the same architecture.
-func (s *source) build(ctx context.Context, arch string) ([]string, error) {
+func (s *source) buildPrograms(ctx context.Context, arch string) ([]string, error) {
 	bin := filepath.Join(s.work, "bin-"+arch)
 	plain := []string{"build", "-ldflags", "-s -w", "-o"}
 	env := buildEnv(arch)
@@ -85,12 +85,12 @@ func (s *source) build(ctx context.Context, arch string) ([]string, error) {
 	return []string{cofferdam, runsc}, err
 }
 
-// host is a program that runs here, whichever architecture is released: it prints
+// hostProgram is a program that runs here, whichever architecture is released: it prints
 // the completions.
-func (s *source) host() string { return filepath.Join(s.work, "host", "cofferdam") }
+func (s *source) hostProgram() string { return filepath.Join(s.work, "host", "cofferdam") }
 
 func (s *source) buildHost(ctx context.Context) error {
-	_, err := goOutput(ctx, s.tree, buildEnv(runtime.GOARCH), "build", "-ldflags", "-s -w", "-o", s.host(), "./cmd/cofferdam")
+	_, err := goOutput(ctx, s.tree, buildEnv(runtime.GOARCH), "build", "-ldflags", "-s -w", "-o", s.hostProgram(), "./cmd/cofferdam")
 	return err
 }
 

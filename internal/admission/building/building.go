@@ -133,7 +133,7 @@ func (d *Desk) Do(ctx context.Context, job Job) (Result, error) {
 		life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		w = &work{cancel: cancel, done: make(chan struct{})}
 		d.running[job.Key] = w
-		errand.Go(func() { d.work(life, job, w) })
+		errand.Go(func() { d.doJob(life, job, w) })
 	}
 	w.waiters++
 	d.mu.Unlock()
@@ -157,8 +157,8 @@ func (d *Desk) Do(ctx context.Context, job Job) (Result, error) {
 	}
 }
 
-// work does a job. A panic is an error of it.
-func (d *Desk) work(ctx context.Context, job Job, w *work) {
+// doJob does a job. A panic is an error of it.
+func (d *Desk) doJob(ctx context.Context, job Job, w *work) {
 	defer func() {
 		w.cancel()
 		d.mu.Lock()
@@ -171,13 +171,13 @@ func (d *Desk) work(ctx context.Context, job Job, w *work) {
 	w.err = fault.New(fault.ErrUnavailable, "the build did not come to an end")
 	err := errand.Try(func() error {
 		var err error
-		w.result, err = d.make(ctx, job)
+		w.result, err = d.makeFile(ctx, job)
 		return err
 	})
 	w.err = err
 }
 
-func (d *Desk) make(ctx context.Context, job Job) (Result, error) {
+func (d *Desk) makeFile(ctx context.Context, job Job) (Result, error) {
 	_, release, err := d.turns.Take(turns.Within(ctx, job.Payer, job.Sandbox))
 	if errors.Is(err, turns.ErrCrowded) {
 		return Result{}, fault.New(fault.ErrUnavailable, "too many builds wait already; try again later")
@@ -204,7 +204,7 @@ func (d *Desk) make(ctx context.Context, job Job) (Result, error) {
 		return Result{}, errors.Join(err, file.Close())
 	}
 	m.built = door.Built{SHA256: hex.EncodeToString(m.sum.Sum(nil)), Size: m.size}
-	d.keep(m)
+	d.keepMade(m)
 	return Result{Built: m.built, Origin: origin}, nil
 }
 

@@ -38,25 +38,25 @@ func (m *made) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// keep has what was made read for a while. The oldest goes first.
-func (d *Desk) keep(m *made) {
+// keepMade has what was made read for a while. The oldest goes first.
+func (d *Desk) keepMade(m *made) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m.ends = errand.After(keptFor, func() { d.drop(m) })
+	m.ends = errand.After(keptFor, func() { d.dropMade(m) })
 	d.kept = append(d.kept, m)
 	for len(d.kept) > maxKept {
-		d.remove(d.kept[0])
+		d.removeMade(d.kept[0])
 	}
 }
 
-func (d *Desk) drop(m *made) {
+func (d *Desk) dropMade(m *made) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.remove(m)
+	d.removeMade(m)
 }
 
-// remove needs mu. A reader closes the file when it is done.
-func (d *Desk) remove(m *made) {
+// removeMade needs mu. A reader closes the file when it is done.
+func (d *Desk) removeMade(m *made) {
 	m.ends.Stop()
 	d.kept = slices.DeleteFunc(d.kept, func(k *made) bool { return k == m })
 	if m.gone = true; m.readers == 0 {
@@ -69,7 +69,7 @@ func (d *Desk) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(d.kept) > 0 {
-		d.remove(d.kept[0])
+		d.removeMade(d.kept[0])
 	}
 }
 

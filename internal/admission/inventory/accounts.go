@@ -171,10 +171,10 @@ type finding struct {
 	recognised, uncompared bool
 }
 
-func (f finding) key() entryKey { return entryKey{f.release, f.how} }
+func (f finding) keyOfFinding() entryKey { return entryKey{f.release, f.how} }
 
-// record is the finding's installed record.
-func (f finding) record() audit.Record {
+// installedRecord is the finding's installed record.
+func (f finding) installedRecord() audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Installed, GuestClaimed: true,
 		Detail: map[string]string{detailPath: masking.Cut(f.Path, 4_096), detailClaimed: claimedFields},
@@ -221,9 +221,9 @@ func (f finding) whyUnknown() string {
 	return ""
 }
 
-// alarm is the alarm about a package that is not accounted for.
-func (f finding) alarm() audit.Record {
-	r := f.record()
+// alarmRecord is the alarm about a package that is not accounted for.
+func (f finding) alarmRecord() audit.Record {
+	r := f.installedRecord()
 	r.Outcome = audit.Alarm
 	r.Reason = fmt.Sprintf("%s is on the sandbox's disk, but was never served to it", f.ref) + f.whyUnknown()
 	r.Detail = maps.Clone(r.Detail)

@@ -76,13 +76,13 @@ func sortOut(disk Disk, p *policy.Policy) *sorting {
 	if disk.Before.Truncated {
 		s.uncertain = disk.Mounts
 	}
-	s.written(disk.Found.Packages, before)
+	s.sortFound(disk.Found.Packages, before)
 	return s
 }
 
-// written sorts what is found into packages that were not there before and the
+// sortFound sorts what is found into packages that were not there before and the
 // projects of the sandbox, from which some of them come.
-func (s *sorting) written(found []channel.InstalledPackage, before map[placed]bool) {
+func (s *sorting) sortFound(found []channel.InstalledPackage, before map[placed]bool) {
 	w := newWorkshop()
 	for _, p := range found {
 		item := itemOf(p)
@@ -96,7 +96,7 @@ func (s *sorting) written(found []channel.InstalledPackage, before map[placed]bo
 		}
 	}
 	for _, item := range s.found {
-		if w.gave(item) {
+		if w.isFromProject(item) {
 			s.local[item.release] = true
 			w.gives[item.release.Project()] = true
 		}

@@ -35,12 +35,12 @@ func (e *Earlier) Take(r audit.Record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.served != nil {
-		e.add(r)
+		e.addRecord(r)
 	}
 }
 
-// add needs mu.
-func (e *Earlier) add(r audit.Record) {
+// addRecord needs mu.
+func (e *Earlier) addRecord(r audit.Record) {
 	if r.Detail[records.DetailConsists] == "" {
 		return
 	}
@@ -61,7 +61,7 @@ func (e *Earlier) add(r audit.Record) {
 
 // Of are the records of a release.
 func (e *Earlier) Of(ctx context.Context, log audit.Log, release pkgref.Ref) ([]audit.Record, error) {
-	if err := e.read(ctx, log); err != nil {
+	if err := e.readLog(ctx, log); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
@@ -69,8 +69,8 @@ func (e *Earlier) Of(ctx context.Context, log audit.Log, release pkgref.Ref) ([]
 	return slices.Clone(e.served[release]), nil
 }
 
-// read reads the log once. What is served meanwhile is taken by Take.
-func (e *Earlier) read(ctx context.Context, log audit.Log) error {
+// readLog reads the log once. What is served meanwhile is taken by Take.
+func (e *Earlier) readLog(ctx context.Context, log audit.Log) error {
 	e.load.Lock()
 	defer e.load.Unlock()
 	if e.whole {

@@ -38,17 +38,17 @@ const (
 // that lay on a mount before the first command, and those of a project in a
 // directory of the sandbox, unless the policy's lists have the name.
 func (a *Accounts) Record(ctx context.Context, disk Disk) error {
-	found := a.find(sortOut(disk, a.config.Policy()))
+	found := a.findUnrecorded(sortOut(disk, a.config.Policy()))
 	if err := a.recognise(ctx, disk.Contents, found); err != nil {
 		return err
 	}
-	found = a.once(found)
-	bounds := met(disk.Found)
+	found = a.dropRecorded(found)
+	bounds := describeBounds(disk.Found)
 	if most := a.config.Most; len(found) > most {
 		found, bounds = found[:most], append(bounds, fmt.Sprintf("it has more than %d packages that are not on record", most))
 	}
 	l := &listing{Accounts: a}
-	if err := l.raise(ctx, found); err != nil {
+	if err := l.raiseAlarms(ctx, found); err != nil {
 		return err
 	}
 	if err := l.recordAll(ctx, found); err != nil {
@@ -59,7 +59,7 @@ func (a *Accounts) Record(ctx context.Context, disk Disk) error {
 			return err
 		}
 	}
-	return l.kept()
+	return l.keptError()
 }
 
 // listing is what one inventory puts on record. After a record that the log does not take, and the Book
@@ -69,8 +69,8 @@ type listing struct {
 	untaken atomic.Pointer[error] // the first error of a record that is kept
 }
 
-// kept is nil if all is on record.
-func (l *listing) kept() error {
+// keptError is nil if all is on record.
+func (l *listing) keptError() error {
 	if err := l.untaken.Load(); err != nil {
 		return *err
 	}
@@ -80,10 +80,10 @@ func (l *listing) kept() error {
 // append is nil of what is on record, or kept.
 func (l *listing) append(ctx context.Context, r audit.Record) error {
 	write := l.config.Book.Append
-	if l.kept() != nil {
+	if l.keptError() != nil {
 		write = l.config.Book.AppendLater
 	}
-	err := l.put(ctx, r, write)
+	err := l.putRecord(ctx, r, write)
 	if err == nil || !records.Kept(err) {
 		return err
 	}
@@ -103,12 +103,12 @@ func (a *Accounts) Unknown(ctx context.Context, cause string, lives bool) error 
 		r.Reason = "the sandbox does not list its packages, so nothing on its disk is accounted for: " + masking.Cut(cause, 512)
 		a.mayEnd(&r)
 	}
-	return a.put(ctx, r, a.config.Book.Append)
+	return a.putRecord(ctx, r, a.config.Book.Append)
 }
 
-// put puts a record about the disk on record. That the policy ends the sandbox for it holds whether
+// putRecord puts a record about the disk on record. That the policy ends the sandbox for it holds whether
 // or not the log takes it; what it tells is found again by the next inventory, unless the Book keeps it.
-func (a *Accounts) put(ctx context.Context, r audit.Record, write func(context.Context, audit.Record) (audit.Record, error)) error {
+func (a *Accounts) putRecord(ctx context.Context, r audit.Record, write func(context.Context, audit.Record) (audit.Record, error)) error {
 	a.decide(r)
 	written, err := write(ctx, r)
 	if records.Kept(err) && !records.Counted(err) {
@@ -117,8 +117,8 @@ func (a *Accounts) put(ctx context.Context, r audit.Record, write func(context.C
 	return err
 }
 
-// find gives what may not be on record yet; of a release there may be several.
-func (a *Accounts) find(s *sorting) []finding {
+// findUnrecorded gives what may not be on record yet; of a release there may be several.
+func (a *Accounts) findUnrecorded(s *sorting) []finding {
 	served := lookup{Deliveries: a.config.Served, projects: a.config.Served.Projects(), brought: a.config.Served.Brought()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,15 +130,15 @@ func (a *Accounts) find(s *sorting) []finding {
 	}
 	for _, p := range s.found {
 		f := served.account(s, p)
-		if !a.recorded[f.key()] && !a.known[placed{p.release, p.Path}] {
+		if !a.recorded[f.keyOfFinding()] && !a.known[placed{p.release, p.Path}] {
 			all = append(all, f)
 		}
 	}
 	return all
 }
 
-// once leaves out what is on record, or twice among the findings.
-func (a *Accounts) once(all []finding) []finding {
+// dropRecorded leaves out what is on record, or twice among the findings.
+func (a *Accounts) dropRecorded(all []finding) []finding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := map[entryKey]bool{}
@@ -146,7 +146,7 @@ func (a *Accounts) once(all []finding) []finding {
 		if f.recognised {
 			a.known[placed{f.release, f.Path}] = true
 		}
-		key := f.key()
+		key := f.keyOfFinding()
 		if seen[key] || a.recorded[key] {
 			return true
 		}
@@ -192,9 +192,9 @@ func (l lookup) account(s *sorting, p item) finding {
 	return f
 }
 
-// raise records alarms for what is not accounted for, before the installed
+// raiseAlarms records alarms for what is not accounted for, before the installed
 // records: those are what tells that it was done.
-func (l *listing) raise(ctx context.Context, found []finding) error {
+func (l *listing) raiseAlarms(ctx context.Context, found []finding) error {
 	if l.config.Policy().Unaccounted() == policy.UnaccountedRecord {
 		return nil
 	}
@@ -213,21 +213,21 @@ func (l *listing) raise(ctx context.Context, found []finding) error {
 	}
 	l.mu.Unlock()
 	for _, f := range findings {
-		if err := l.alarm(ctx, f.alarm()); err != nil {
+		if err := l.recordAlarm(ctx, f.alarmRecord()); err != nil {
 			return err
 		}
 	}
 	if left == 0 {
 		return nil
 	}
-	return l.alarm(ctx, audit.Record{
+	return l.recordAlarm(ctx, audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Alarm, Rule: RuleUnaccounted, GuestClaimed: true, Count: left,
 		Reason: fmt.Sprintf("%d more packages are on the sandbox's disk that were never served to it; their installed records name them", left),
 		Detail: map[string]string{records.DetailAlarm: "true", records.DetailUnaccounted: "true"},
 	})
 }
 
-func (l *listing) alarm(ctx context.Context, r audit.Record) error {
+func (l *listing) recordAlarm(ctx context.Context, r audit.Record) error {
 	l.mayEnd(&r)
 	return l.append(ctx, r)
 }
@@ -268,15 +268,15 @@ feed:
 }
 
 func (l *listing) recordOne(ctx context.Context, f finding) error {
-	r := f.record()
+	r := f.installedRecord()
 	if f.how == howUnaccounted && l.config.Policy().Unaccounted() != policy.UnaccountedRecord {
 		r.Detail[records.DetailAlarm] = "true"
 	}
 	return l.append(ctx, r)
 }
 
-// met says in words which bounds an inventory met, that is not of all that lies on the disk.
-func met(found channel.Inventory) []string {
+// describeBounds says in words which bounds an inventory met, that is not of all that lies on the disk.
+func describeBounds(found channel.Inventory) []string {
 	var bounds []string
 	for _, bound := range found.Bounds {
 		bounds = append(bounds, bound.String())

@@ -34,10 +34,10 @@ func (w *workshop) writes(p item) {
 	}
 }
 
-// gave tells of a package that was installed from a project: it says that it came from a
+// isFromProject tells of a package that was installed from a project: it says that it came from a
 // directory or a built file of the sandbox, and a project of its name is written here, or
 // that directory's project has no other name; or it is the release of a project that says its version.
-func (w *workshop) gave(p item) bool {
+func (w *workshop) isFromProject(p item) bool {
 	if p.From == "" {
 		return w.releases[p.release]
 	}

@@ -16,8 +16,8 @@ func NewBudget(most, least int64) *Budget { return &Budget{most: most, least: le
 // Taken is what all runs take now, in bytes.
 func (b *Budget) Taken() int64 { return b.taken.Load() }
 
-// take takes bytes for who has size already; less than nothing gives them back.
-func (b *Budget) take(size, bytes int64) (ok bool) {
+// takeBytes takes bytes for who has size already; less than nothing gives them back.
+func (b *Budget) takeBytes(size, bytes int64) (ok bool) {
 	if all := b.taken.Add(bytes); bytes > 0 && all > b.most && size+bytes > b.least {
 		b.taken.Add(-bytes)
 		return false

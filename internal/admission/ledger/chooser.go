@@ -38,8 +38,8 @@ func newChooser(l *Ledger) *chooser {
 	}
 }
 
-// spend tells whether so many versions may still be compared.
-func (c *chooser) spend(versions int) bool {
+// spendVersions tells whether so many versions may still be compared.
+func (c *chooser) spendVersions(versions int) bool {
 	c.left -= versions
 	return c.left >= 0
 }
@@ -85,7 +85,7 @@ func (c *chooser) lookAtPages() {
 
 // chosen tells whether a client would choose a release that asks so.
 func (c *chooser) chosen(a ask) bool {
-	if !c.spend(1) {
+	if !c.spendVersions(1) {
 		return true
 	}
 	versions := c.versions(a.by)
@@ -99,7 +99,7 @@ func (c *chooser) chosen(a ask) bool {
 	}
 	top, known := c.tops[a.by]
 	if !known {
-		if !c.spend(len(versions)) {
+		if !c.spendVersions(len(versions)) {
 			return true
 		}
 		top = highest(versions, nil)
@@ -109,7 +109,7 @@ func (c *chooser) chosen(a ask) bool {
 		return true
 	}
 	leads, found := c.leadsTo(a.by)
-	if !found || !c.spend(len(leads)) {
+	if !found || !c.spendVersions(len(leads)) {
 		return true
 	}
 	for version, led := range leads {
@@ -135,7 +135,7 @@ func (c *chooser) leadsTo(project pkgref.Ref) (map[string][]ask, bool) {
 	for _, a := range c.asksFor(project) {
 		version, known := takes[a.specifier]
 		if !known {
-			if !c.spend(len(versions)) {
+			if !c.spendVersions(len(versions)) {
 				return nil, false
 			}
 			if within, readable := pkgref.ParseRange(project.Ecosystem, a.specifier); readable {

@@ -33,7 +33,7 @@ func newEdgeSet() edgeSet {
 	return edgeSet{byPackage: map[pkgref.Ref]Edges{}, known: map[policy.Edge]bool{}}
 }
 
-func (s edgeSet) add(b *batch) {
+func (s edgeSet) addBatch(b *edgeBatch) {
 	maps.Copy(s.known, b.known)
 	fresh := map[pkgref.Ref][]policy.Edge{}
 	for _, e := range b.edges {

@@ -25,13 +25,13 @@ func (l *Ledger) counts(project pkgref.Ref, q door.Requirement) bool {
 	if l.rules.Policy().AsksExtra(project, q.Under) {
 		return true
 	}
-	return len(l.pins(pkgref.Ref{Ecosystem: project.Ecosystem, Name: q.Name})) > 0
+	return len(l.lockfilePins(pkgref.Ref{Ecosystem: project.Ecosystem, Name: q.Name})) > 0
 }
 
-// ask notes that extras of a project are asked for, given with commas between, and
+// askExtras notes that extras of a project are asked for, given with commas between, and
 // whether that is new. What its releases require for them is then to be made edges of.
 // mu is held.
-func (l *Ledger) ask(project pkgref.Ref, asked string) (fresh bool) {
+func (l *Ledger) askExtras(project pkgref.Ref, asked string) (fresh bool) {
 	for extra := range strings.SplitSeq(asked, ",") {
 		known := l.extras[project]
 		if extra == "" || known[extra] || len(known) >= pkgref.MaxExtras {

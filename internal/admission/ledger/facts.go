@@ -47,18 +47,18 @@ func (l *Ledger) Facts() *Facts {
 		return all[project]
 	}
 	for release, s := range l.releases.All() {
-		of(release.Project()).stand(release.Version, s)
+		of(release.Project()).addStanding(release.Version, s)
 	}
 	for project, r := range l.required {
 		f := of(project)
-		f.Page = r.page()
+		f.Page = r.pageRequirements()
 		for _, version := range r.versions {
 			release := project
 			release.Version = version
 			if own, known := r.own[version]; known && !r.locked { // a copy has the lockfiles, too
 				f.Own[version] = own
 			}
-			f.stand(version, l.releases.Of(release))
+			f.addStanding(version, l.releases.Of(release))
 		}
 	}
 	facts := &Facts{}
@@ -69,9 +69,9 @@ func (l *Ledger) Facts() *Facts {
 	return facts
 }
 
-// stand takes where a release stands. What one file of it decided is weighed again by
+// addStanding takes where a release stands. What one file of it decided is weighed again by
 // the copy's own policy.
-func (f *ProjectFacts) stand(version string, s Standing) {
+func (f *ProjectFacts) addStanding(version string, s Standing) {
 	switch {
 	case s.State == Unknown:
 	case s.State == Admitted && s.Through != "":
@@ -85,8 +85,8 @@ func (f *ProjectFacts) stand(version string, s Standing) {
 	}
 }
 
-// replay gives what stand took to a copy.
-func (f *ProjectFacts) replay(to *Releases) {
+// replayStandings gives what stand took to a copy.
+func (f *ProjectFacts) replayStandings(to *Releases) {
 	release := f.Project
 	for version, through := range f.Releases {
 		release.Version = version
@@ -106,8 +106,8 @@ func (f *ProjectFacts) replay(to *Releases) {
 	}
 }
 
-// page gives what a page said as it came.
-func (r *requirements) page() []door.IndexRequirement {
+// pageRequirements gives what a page said as it came.
+func (r *requirements) pageRequirements() []door.IndexRequirement {
 	if len(r.list) == 0 {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (l *Ledger) Inherit(facts *Facts) error {
 	defer l.mu.Unlock()
 	for _, f := range facts.Projects {
 		l.origins[f.Project] = Origin{f.Upstream, f.Toolchain}
-		f.replay(l.releases)
+		f.replayStandings(l.releases)
 		for version, reqs := range f.Own {
 			release := f.Project
 			release.Version = version

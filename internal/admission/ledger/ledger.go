@@ -48,7 +48,7 @@ type Ledger struct {
 	count    int                          // of what is in required, together
 	edges    edgeSet
 	extras   extras
-	walk     walk
+	walk     runWalk
 }
 
 // New makes an empty Ledger. Its memory comes out of a budget that it shares with others.

@@ -216,7 +216,7 @@ func TestSeveralFilesOfARelease(t *testing.T) {
 	}
 	m.Add("2.0.0", Event{Kind: Waits})
 	p := m.Page("d", "e")
-	if got := inWords(p.of("1.0.0")) + ", " + inWords(p.of("2.0.0")); got != "admitted E, held" || p.Shown() != 2 {
+	if got := inWords(p.standingOf("1.0.0")) + ", " + inWords(p.standingOf("2.0.0")); got != "admitted E, held" || p.Shown() != 2 {
 		t.Errorf("%s, %d shown", got, p.Shown())
 	}
 }

@@ -13,8 +13,8 @@ import (
 // nothing.
 const MaxSpecifier = 512
 
-// pins are what the run's lockfiles pin of a project.
-func (l *Ledger) pins(project pkgref.Ref) []policy.Pin {
+// lockfilePins are what the run's lockfiles pin of a project.
+func (l *Ledger) lockfilePins(project pkgref.Ref) []policy.Pin {
 	if l.lock == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (l *Ledger) FollowLock() error {
 		reqs := make([]door.Requirement, 0, len(list))
 		for _, q := range list {
 			child := pkgref.Ref{Ecosystem: parent.Ecosystem, Name: q.Name}
-			if len(l.pins(child)) == 0 {
+			if len(l.lockfilePins(child)) == 0 {
 				continue // a lockfile lets in what it pins, or less
 			}
 			if len(q.Specifier) <= MaxSpecifier && len(reqs) < l.limits.EdgesPerParent {

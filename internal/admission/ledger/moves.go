@@ -16,13 +16,13 @@ func (l *Ledger) Move(ref pkgref.Ref, from Origin, e Event) error {
 	if ref.Version == "" {
 		return nil
 	}
-	return l.move(ref, e)
+	return l.moveRelease(ref, e)
 }
 
-// move moves a release. What it requires is followed once it is admitted through an
+// moveRelease moves a release. What it requires is followed once it is admitted through an
 // entry; once it is not any more, all that was admitted for being required has to be
 // reached anew. mu is held.
-func (l *Ledger) move(ref pkgref.Ref, e Event) error {
+func (l *Ledger) moveRelease(ref pkgref.Ref, e Event) error {
 	before, after := l.releases.Move(ref, e)
 	if r := l.required[ref.Project()]; r == nil || !r.met[ref.Version] {
 		return nil // nothing rests on it

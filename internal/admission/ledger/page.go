@@ -35,12 +35,12 @@ func (m *PageMaker) Add(version string, e Event) {
 	}
 	said := advance(Standing{}, Event{Kind: e.Kind, Through: e.Through})
 	had, known := m.best[version]
-	if !known || rank(said) > rank(had) {
+	if !known || rankOf(said) > rankOf(had) {
 		m.best[version] = said
 	}
 }
 
-func rank(s Standing) int {
+func rankOf(s Standing) int {
 	switch s.State {
 	case Held:
 		return 1
@@ -60,19 +60,19 @@ func rank(s Standing) int {
 func (m *PageMaker) Page(digest, epoch string) *Page {
 	p := &Page{digest: digest, epoch: epoch}
 	for version, s := range m.best {
-		if rank(s) > 0 {
+		if rankOf(s) > 0 {
 			p.versions = append(p.versions, version)
 		}
 	}
 	slices.Sort(p.versions)
 	p.says = make([]uint8, len(p.versions))
 	for i, version := range p.versions {
-		p.says[i] = p.code(m.best[version])
+		p.says[i] = p.standingCode(m.best[version])
 	}
 	return p
 }
 
-func (p *Page) code(s Standing) uint8 {
+func (p *Page) standingCode(s Standing) uint8 {
 	switch s.State {
 	case Held:
 		return sayWaits
@@ -114,17 +114,17 @@ func (p *Page) Shown() int {
 	return len(p.versions)
 }
 
-// of is where a release stands by the page alone.
-func (p *Page) of(version string) Standing {
-	e := p.event(version)
+// standingOf is where a release stands by the page alone.
+func (p *Page) standingOf(version string) Standing {
+	e := p.pageEvent(version)
 	if e == nil {
 		return Standing{}
 	}
 	return advance(Standing{}, *e)
 }
 
-// event is what the page says of a release; nil if it does not show it.
-func (p *Page) event(version string) *Event {
+// pageEvent is what the page says of a release; nil if it does not show it.
+func (p *Page) pageEvent(version string) *Event {
 	if p == nil {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (p *Page) eventAt(at int) *Event {
 	}
 }
 
-func (p *Page) all() iter.Seq2[string, Standing] {
+func (p *Page) allStandings() iter.Seq2[string, Standing] {
 	return func(yield func(string, Standing) bool) {
 		if p == nil {
 			return
@@ -159,8 +159,8 @@ func (p *Page) all() iter.Seq2[string, Standing] {
 	}
 }
 
-// without is the page without one release.
-func (p *Page) without(version string) *Page {
+// withoutVersion is the page without one release.
+func (p *Page) withoutVersion(version string) *Page {
 	if p == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ const (
 func (l *Ledger) Pull(project pkgref.Ref, lacking map[string]bool) (pull Pull, unmet []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return newChooser(l).pull(project.Project(), func(specifier string) bool { return lacking[specifier] })
+	return newChooser(l).pullProject(project.Project(), func(specifier string) bool { return lacking[specifier] })
 }
 
 // Unmet are those of these projects, of which pages withhold something, that are PullUnmet by all that
@@ -40,7 +40,7 @@ func (l *Ledger) Unmet(projects []pkgref.Ref, whole map[pkgref.Ref]bool) map[pkg
 		if left < 0 || l.releases.Page(project) == nil && !whole[project] {
 			continue
 		}
-		pull, unmet := c.pull(project, c.lacks(project))
+		pull, unmet := c.pullProject(project, c.lacksVersion(project))
 		if left -= maxCompared - c.left; pull == PullUnmet && c.left >= 0 {
 			all[project] = unmet
 		}
@@ -65,22 +65,22 @@ func (c *chooser) unmetBy(asks []ask, lacks func(specifier string) bool) (unmet 
 // mostTogether is how many times maxCompared may be compared for all projects together.
 const mostTogether = 20
 
-// lacks tells of a specifier whether no release that a project's page shows satisfies it.
-func (c *chooser) lacks(project pkgref.Ref) func(specifier string) bool {
+// lacksVersion tells of a specifier whether no release that a project's page shows satisfies it.
+func (c *chooser) lacksVersion(project pkgref.Ref) func(specifier string) bool {
 	found := map[string]bool{}
 	return func(specifier string) bool {
 		lacks, known := found[specifier]
 		if !known {
 			shown := c.versions(project)
 			within, readable := pkgref.ParseRange(project.Ecosystem, specifier)
-			lacks = len(shown) == 0 || readable && c.spend(len(shown)) && !slices.ContainsFunc(shown, within.Match)
+			lacks = len(shown) == 0 || readable && c.spendVersions(len(shown)) && !slices.ContainsFunc(shown, within.Match)
 			found[specifier] = lacks
 		}
 		return lacks
 	}
 }
 
-func (c *chooser) pull(project pkgref.Ref, lacks func(specifier string) bool) (pull Pull, unmet []string) {
+func (c *chooser) pullProject(project pkgref.Ref, lacks func(specifier string) bool) (pull Pull, unmet []string) {
 	clear(c.known)
 	c.left = maxCompared
 	asks := c.asksFor(project)

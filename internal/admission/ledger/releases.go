@@ -33,7 +33,7 @@ func NewReleases(most int64, shared *Budget) *Releases {
 
 // Close forgets everything and gives its bytes back. Nothing is remembered after it.
 func (r *Releases) Close() {
-	r.takes(-r.size)
+	r.takesBytes(-r.size)
 	r.closed, r.projects = true, map[pkgref.Ref]*project{}
 }
 
@@ -46,7 +46,7 @@ func (r *Releases) Of(ref pkgref.Ref) Standing {
 	if s, known := p.own[ref.Version]; known {
 		return s
 	}
-	return p.page.of(ref.Version)
+	return p.page.standingOf(ref.Version)
 }
 
 // Move takes an event. A release that there is no more room for stays unknown: what
@@ -66,9 +66,9 @@ func (r *Releases) Move(ref pkgref.Ref, e Event) (before, after Standing) {
 		return before, after
 	}
 	size := sizeOf(ref, after)
-	if !r.takes(size) {
+	if !r.takesBytes(size) {
 		if p != nil && before.State != Unknown {
-			less := p.page.without(ref.Version) // what it was must not go on counting
+			less := p.page.withoutVersion(ref.Version) // what it was must not go on counting
 			r.changes(less.Size() - p.page.Size())
 			p.page = less
 		}
@@ -95,21 +95,21 @@ func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
 	if p != nil {
 		old = p.page
 	}
-	if !r.takes(page.Size() - old.Size()) {
+	if !r.takesBytes(page.Size() - old.Size()) {
 		return false, false
 	}
 	if p == nil {
 		p = &project{}
 		r.projects[ref.Project()] = p
 	}
-	for version, s := range old.all() {
-		if _, moved := p.own[version]; !moved && s.Admits() != "" && page.of(version).Admits() != s.Admits() {
+	for version, s := range old.allStandings() {
+		if _, moved := p.own[version]; !moved && s.Admits() != "" && page.standingOf(version).Admits() != s.Admits() {
 			withdrawn = true
 		}
 	}
 	p.page = page
 	for version, s := range p.own {
-		after, listed := s, page.event(version)
+		after, listed := s, page.pageEvent(version)
 		switch {
 		case listed != nil:
 			after = advance(s, *listed)
@@ -163,7 +163,7 @@ func (r *Releases) All() iter.Seq2[pkgref.Ref, Standing] {
 
 // Take takes bytes for what is kept beside the releases, such as what they require;
 // less than nothing gives them back. ok is false if there is no room.
-func (r *Releases) Take(bytes int64) (ok bool) { return r.takes(bytes) }
+func (r *Releases) Take(bytes int64) (ok bool) { return r.takesBytes(bytes) }
 
 // Most is how many bytes there may be.
 func (r *Releases) Most() int64 { return r.most }
@@ -171,8 +171,8 @@ func (r *Releases) Most() int64 { return r.most }
 // Size is about what is taken, in bytes.
 func (r *Releases) Size() int64 { return r.size }
 
-func (r *Releases) takes(bytes int64) bool {
-	if bytes > 0 && (r.closed || r.size+bytes > r.most) || !r.closed && !r.shared.take(r.size, bytes) {
+func (r *Releases) takesBytes(bytes int64) bool {
+	if bytes > 0 && (r.closed || r.size+bytes > r.most) || !r.closed && !r.shared.takeBytes(r.size, bytes) {
 		return false
 	}
 	r.size += bytes

@@ -61,7 +61,7 @@ func (l *Ledger) Requirements(release pkgref.Ref) []door.Requirement {
 	if r == nil {
 		return nil
 	}
-	all := slices.Clone(r.of(release.Version))
+	all := slices.Clone(r.requirementsOf(release.Version))
 	for i, q := range all {
 		if l.counts(release.Project(), q) {
 			all[i].Under = ""
@@ -70,9 +70,9 @@ func (l *Ledger) Requirements(release pkgref.Ref) []door.Requirement {
 	return all
 }
 
-// many tells that requirements of many releases came at once, of a page or a
+// hasMany tells that requirements of many releases came at once, of a page or a
 // lockfile: equal ones are then one edge.
-func (r *requirements) many() bool { return r.epoch != "" || r.locked }
+func (r *requirements) hasMany() bool { return r.epoch != "" || r.locked }
 
 // requiredBy returns a project's requirements, made if there are none; mu is held.
 func (l *Ledger) requiredBy(project pkgref.Ref) *requirements {
@@ -84,9 +84,9 @@ func (l *Ledger) requiredBy(project pkgref.Ref) *requirements {
 	return r
 }
 
-// takes tells whether a run may have n more requirements, of so many more bytes, and
+// takesRequirements tells whether a run may have n more requirements, of so many more bytes, and
 // counts them; mu is held.
-func (l *Ledger) takes(n int, bytes int64) error {
+func (l *Ledger) takesRequirements(n int, bytes int64) error {
 	if l.count+n > l.limits.Requirements {
 		return fault.New(fault.ErrForbidden, "the releases that this run has seen require more than %d packages, so no more are taken", l.limits.Requirements)
 	}
@@ -111,8 +111,8 @@ const (
 	perPlace   = 8
 )
 
-// unmet is what meeting these versions takes.
-func (r *requirements) unmet(versions ...string) (bytes int64) {
+// unmetBytes is what meeting these versions takes.
+func (r *requirements) unmetBytes(versions ...string) (bytes int64) {
 	for _, v := range versions {
 		if !r.met[v] {
 			bytes += int64(perVersion + len(v))
@@ -127,11 +127,11 @@ func (l *Ledger) setRelease(p pkgref.Ref, reqs []door.Requirement) error {
 	if old, known := r.own[p.Version]; known && slices.Equal(old, reqs) {
 		return nil
 	}
-	bytes := bytesOf(reqs) - bytesOf(r.own[p.Version]) + r.unmet(p.Version)
-	if err := l.takes(len(reqs)-len(r.own[p.Version]), bytes); err != nil {
+	bytes := bytesOf(reqs) - bytesOf(r.own[p.Version]) + r.unmetBytes(p.Version)
+	if err := l.takesRequirements(len(reqs)-len(r.own[p.Version]), bytes); err != nil {
 		return err
 	}
-	r.meet(p.Version)
+	r.meetVersion(p.Version)
 	r.own[p.Version] = slices.Clone(reqs)
 	delete(r.made, p.Version) // what is new of it becomes edges
 	return nil
@@ -147,11 +147,11 @@ func (l *Ledger) setPage(project pkgref.Ref, epoch string, reqs []door.IndexRequ
 		for _, v := range q.Versions {
 			if !fresh[v] {
 				fresh[v] = true
-				versions += r.unmet(v)
+				versions += r.unmetBytes(v)
 			}
 		}
 	}
-	if err := l.takes(len(reqs)-len(r.list), bytes-r.bytes+versions); err != nil {
+	if err := l.takesRequirements(len(reqs)-len(r.list), bytes-r.bytes+versions); err != nil {
 		return err
 	}
 	r.bytes = bytes
@@ -160,14 +160,14 @@ func (l *Ledger) setPage(project pkgref.Ref, epoch string, reqs []door.IndexRequ
 	for i, q := range reqs {
 		r.list[i] = door.Requirement{Name: q.Name, Specifier: q.Specifier, Optional: q.Optional}
 		for _, v := range q.Versions {
-			r.meet(v)
+			r.meetVersion(v)
 			r.places[v] = append(r.places[v], i)
 		}
 	}
 	return nil
 }
 
-func (r *requirements) meet(version string) {
+func (r *requirements) meetVersion(version string) {
 	if !r.met[version] {
 		r.met[version] = true
 		r.versions = append(r.versions, version)
@@ -181,8 +181,8 @@ func (r *requirements) requires(version, name string) bool {
 		slices.ContainsFunc(r.places[version], func(place int) bool { return of(r.list[place]) })
 }
 
-// anew has edges made again of the releases that require something for an extra.
-func (r *requirements) anew() {
+// resetExtras has edges made again of the releases that require something for an extra.
+func (r *requirements) resetExtras() {
 	under := func(q door.Requirement) bool { return q.Under != "" }
 	for version, own := range r.own {
 		if slices.ContainsFunc(own, under) {
@@ -191,8 +191,8 @@ func (r *requirements) anew() {
 	}
 }
 
-// of are the requirements of a release.
-func (r *requirements) of(version string) []door.Requirement {
+// requirementsOf are the requirements of a release.
+func (r *requirements) requirementsOf(version string) []door.Requirement {
 	reqs := slices.Clone(r.own[version])
 	for _, place := range r.places[version] {
 		reqs = append(reqs, r.list[place])

@@ -31,8 +31,8 @@ func (l *Ledger) search(ask door.ReachAsk, now time.Time) *search {
 	return q
 }
 
-// from finds what is worth reading of the entries, and of what these lead to.
-func (q *search) from(roots []string) {
+// searchFrom finds what is worth reading of the entries, and of what these lead to.
+func (q *search) searchFrom(roots []string) {
 	l, e, seen := q.l, q.ask.Package.Ecosystem, map[pkgref.Ref]bool{}
 	add := func(project pkgref.Ref, depth int) {
 		if seen[project] {
@@ -50,7 +50,7 @@ func (q *search) from(roots []string) {
 		if project.Ecosystem != e {
 			continue
 		}
-		switch depth, ok := l.depth(q.ask, to.List); {
+		switch depth, ok := l.depthOf(q.ask, to.List); {
 		case ok && depth <= MaxDepth:
 			add(project, depth)
 		case ok && !seen[project]:
@@ -59,8 +59,8 @@ func (q *search) from(roots []string) {
 	}
 }
 
-// has tells whether a project was found.
-func (q *search) has(project pkgref.Ref) bool {
+// hasProject tells whether a project was found.
+func (q *search) hasProject(project pkgref.Ref) bool {
 	return slices.ContainsFunc(q.found, func(c candidate) bool { return c.Project == project })
 }
 
@@ -81,7 +81,7 @@ func (q *search) fromAsked() {
 		}
 	}
 	for project, may := range parents {
-		if !may || project == wanted || project.Ecosystem != wanted.Ecosystem || q.has(project) {
+		if !may || project == wanted || project.Ecosystem != wanted.Ecosystem || q.hasProject(project) {
 			continue
 		}
 		if c, ok := q.candidate(project, 0); ok {

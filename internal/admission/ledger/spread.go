@@ -29,7 +29,7 @@ func (l *Ledger) spread(project pkgref.Ref) error {
 		if err != nil {
 			return err
 		}
-		l.edges.add(fresh)
+		l.edges.addBatch(fresh)
 		more := map[pkgref.Ref][]policy.Edge{}
 		var order []pkgref.Ref
 		for _, e := range fresh.edges {
@@ -46,8 +46,8 @@ func (l *Ledger) spread(project pkgref.Ref) error {
 			queue = append(queue, task{child, more[child]})
 		}
 		for _, child := range slices.SortedFunc(maps.Keys(fresh.asks), pkgref.Ref.CompareSpelled) {
-			if r := l.required[child]; l.ask(child, fresh.asks[child]) && r != nil {
-				r.anew()
+			if r := l.required[child]; l.askExtras(child, fresh.asks[child]) && r != nil {
+				r.resetExtras()
 				queue = append(queue, task{child, l.edges.byPackage[child].List})
 			}
 		}
@@ -57,13 +57,13 @@ func (l *Ledger) spread(project pkgref.Ref) error {
 
 // edgesFrom are the edges that a project's releases give, as they stand, and that
 // there are not yet; mu is held.
-func (l *Ledger) edgesFrom(from task) (*batch, error) {
-	b := &batch{l: l, most: l.limits.Edges, known: map[policy.Edge]bool{}, asks: map[pkgref.Ref]string{}}
+func (l *Ledger) edgesFrom(from task) (*edgeBatch, error) {
+	b := &edgeBatch{l: l, most: l.limits.Edges, known: map[policy.Edge]bool{}, asks: map[pkgref.Ref]string{}}
 	r := l.required[from.project]
 	if r == nil {
 		return b, nil
 	}
-	b.many = r.many()
+	b.many = r.hasMany()
 	j, err := l.rules.Judge(from.project, l.origins[from.project], from.edges)
 	if err != nil {
 		return nil, err
@@ -76,11 +76,11 @@ func (l *Ledger) edgesFrom(from task) (*batch, error) {
 		if before != "" {
 			continue
 		}
-		now, met := l.reach(parent, j)
+		now, met := l.reachRelease(parent, j)
 		if !met || known && now == "" {
 			continue
 		}
-		if err := b.take(parent, now, r.of(version)); err != nil {
+		if err := b.takeRequirements(parent, now, r.requirementsOf(version)); err != nil {
 			return nil, err
 		}
 		made[version] = now
@@ -89,8 +89,8 @@ func (l *Ledger) edgesFrom(from task) (*batch, error) {
 	return b, nil
 }
 
-// batch collects new edges within a run's limit.
-type batch struct {
+// edgeBatch collects new edges within a run's limit.
+type edgeBatch struct {
 	l     *Ledger
 	most  int
 	many  bool
@@ -99,10 +99,10 @@ type batch struct {
 	asks  map[pkgref.Ref]string // extras of projects, with commas between
 }
 
-// take takes what a release requires. Of pages and lockfiles, equal requirements of many
+// takeRequirements takes what a release requires. Of pages and lockfiles, equal requirements of many
 // releases are one edge, whoever has it first. An edge that only explains a
 // refusal is left out when there are many; one that admits is never left out.
-func (b *batch) take(parent pkgref.Ref, through string, reqs []door.Requirement) error {
+func (b *edgeBatch) takeRequirements(parent pkgref.Ref, through string, reqs []door.Requirement) error {
 	for _, q := range reqs {
 		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier, Optional: q.Optional}
 		if !b.l.counts(parent.Project(), q) {
@@ -133,10 +133,10 @@ func (b *batch) take(parent pkgref.Ref, through string, reqs []door.Requirement)
 	return nil
 }
 
-// reach tells through what a release admits what it requires, "" if it admits
+// reachRelease tells through what a release admits what it requires, "" if it admits
 // nothing, and asks again where a new edge may have changed that. met tells whether
 // the run was told of the release at all. mu is held.
-func (l *Ledger) reach(ref pkgref.Ref, j *policy.Judge) (through string, met bool) {
+func (l *Ledger) reachRelease(ref pkgref.Ref, j *policy.Judge) (through string, met bool) {
 	s := l.releases.Of(ref)
 	if s.State == Unknown || s.Admits() != "" {
 		return s.Admits(), s.State != Unknown

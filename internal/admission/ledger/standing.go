@@ -99,16 +99,16 @@ type Event struct {
 func advance(from Standing, e Event) Standing {
 	switch e.Kind {
 	case Read:
-		return read(from, e)
+		return standingRead(from, e)
 	case Listed:
-		return list(from)
+		return standingListed(from)
 	case Waits:
 		if from.restsElsewhere(e) || e.File == "" && from.State == Refused && from.File != "" {
 			return from
 		}
 		return Standing{State: Held, File: e.File, Facts: e.Facts}
 	case Allowed:
-		return admit(from, e)
+		return standingAdmitted(from, e)
 	case Denied:
 		if e.File != "" && from.restsElsewhere(e) {
 			return from
@@ -129,7 +129,7 @@ func (s Standing) restsElsewhere(e Event) bool {
 	return (s.State == Admitted || s.State == Held) && s.File != "" && s.File != e.File
 }
 
-func read(from Standing, e Event) Standing {
+func standingRead(from Standing, e Event) Standing {
 	switch {
 	case e.File == "" && (from.State == Unknown || from.State == Refused):
 		return Standing{State: Shown, File: from.File, Facts: from.Facts}
@@ -139,7 +139,7 @@ func read(from Standing, e Event) Standing {
 	return Standing{State: Shown, File: e.File, Facts: e.Facts}
 }
 
-func list(from Standing) Standing {
+func standingListed(from Standing) Standing {
 	switch from.State {
 	case Shown:
 		from.Listed = true
@@ -157,7 +157,7 @@ func list(from Standing) Standing {
 	return Standing{State: Shown, Listed: true}
 }
 
-func admit(from Standing, e Event) Standing {
+func standingAdmitted(from Standing, e Event) Standing {
 	if e.File == "" && from.File != "" && (from.State == Held || from.State == Refused) {
 		return from
 	}

@@ -23,10 +23,10 @@ const (
 	maxHints    = 16               // versions of a project that clients asked for
 )
 
-// walk is what a run's walks have read.
-type walk struct {
+// runWalk is what a run's walks have read.
+type runWalk struct {
 	asked  map[pkgref.Ref][]string // projects that clients asked for, with versions
-	visits map[pkgref.Ref]*visit
+	visits map[pkgref.Ref]*projectVisit
 	mains  map[pkgref.Ref]*mains
 	aside  int // visits that only older releases led to
 	// loose are the ecosystems in which a client asked for what nothing read required:
@@ -36,8 +36,8 @@ type walk struct {
 	bounds map[pkgref.Ref]string
 }
 
-// visit is when and with what a project was given out to be read.
-type visit struct {
+// projectVisit is when and with what a project was given out to be read.
+type projectVisit struct {
 	at     time.Time
 	edges  string // the epoch of those that lead to it
 	hints  int
@@ -46,12 +46,12 @@ type visit struct {
 	wider  bool // more of its releases were read since nothing required what was wanted
 }
 
-func newWalk() walk {
-	return walk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*visit{}, mains: map[pkgref.Ref]*mains{}, loose: map[pkgref.Ecosystem]bool{}, bounds: map[pkgref.Ref]string{}}
+func newWalk() runWalk {
+	return runWalk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*projectVisit{}, mains: map[pkgref.Ref]*mains{}, loose: map[pkgref.Ecosystem]bool{}, bounds: map[pkgref.Ref]string{}}
 }
 
-// wants notes what a client asks for.
-func (w *walk) wants(project pkgref.Ref, version string) {
+// noteWanted notes what a client asks for.
+func (w *runWalk) noteWanted(project pkgref.Ref, version string) {
 	versions, known := w.asked[project]
 	if !known && len(w.asked) >= MaxWalked || len(versions) >= maxHints || slices.Contains(versions, version) {
 		return
@@ -93,7 +93,7 @@ func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Tim
 	}
 	q := l.search(ask, now)
 	if len(roots) > 0 || !near {
-		q.from(roots)
+		q.searchFrom(roots)
 	}
 	if q.near = near; near {
 		q.fromAsked()
@@ -107,23 +107,23 @@ func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Tim
 		if len(next) == MaxBatch || c.rank != all[0].rank {
 			break
 		}
-		if full := l.full(c); full != "" {
+		if full := l.whyFull(c); full != "" {
 			q.bound = full
 			break
 		}
-		v := w.visit(c)
+		v := w.visitCandidate(c)
 		v.at, v.edges, v.hints = now, l.edges.byPackage[c.Project].Epoch, len(c.Versions)
 		next = append(next, c.ToRead)
 	}
-	w.stops(ask.Package.Project(), q.bound, len(next) > 0)
+	w.noteStop(ask.Package.Project(), q.bound, len(next) > 0)
 	return next
 }
 
-// visit is that of a candidate, which is read now.
-func (w *walk) visit(c candidate) *visit {
+// visitCandidate is that of a candidate, which is read now.
+func (w *runWalk) visitCandidate(c candidate) *projectVisit {
 	v := w.visits[c.Project]
 	if v == nil {
-		v = &visit{depth: c.depth}
+		v = &projectVisit{depth: c.depth}
 		w.visits[c.Project] = v
 		if c.rank == rankAside {
 			w.aside++
@@ -136,8 +136,8 @@ func (w *walk) visit(c candidate) *visit {
 	return v
 }
 
-// stops notes what keeps the walk to a project from reading on, if it does not go on.
-func (w *walk) stops(project pkgref.Ref, bound string, goesOn bool) {
+// noteStop notes what keeps the walk to a project from reading on, if it does not go on.
+func (w *runWalk) noteStop(project pkgref.Ref, bound string, goesOn bool) {
 	if goesOn || bound == "" || len(w.bounds) >= MaxWalked {
 		delete(w.bounds, project)
 		return
@@ -149,7 +149,7 @@ func (w *walk) stops(project pkgref.Ref, bound string, goesOn bool) {
 func (l *Ledger) Asked(project pkgref.Ref, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.walk.wants(project, version)
+	l.walk.noteWanted(project, version)
 }
 
 // GiveUp notes that no more is read on the way to a project for now: a request has waited
@@ -157,7 +157,7 @@ func (l *Ledger) Asked(project pkgref.Ref, version string) {
 func (l *Ledger) GiveUp(project pkgref.Ref) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.walk.stops(project, "a request waits no longer for that", false)
+	l.walk.noteStop(project, "a request waits no longer for that", false)
 }
 
 // Bound is what kept the walk to a project from reading on, in words; "": nothing did.
@@ -167,9 +167,9 @@ func (l *Ledger) Bound(project pkgref.Ref) string {
 	return l.walk.bounds[project]
 }
 
-// full says why nothing more of a kind is read; "": it is. It leaves room in the run's
+// whyFull says why nothing more of a kind is read; "": it is. It leaves room in the run's
 // memory for what clients read themselves.
-func (l *Ledger) full(c candidate) string {
+func (l *Ledger) whyFull(c candidate) string {
 	w, most, size := &l.walk, l.releases.Most(), l.releases.Size()
 	const memory = "what was read takes the memory that a run has for it"
 	switch {
@@ -183,8 +183,8 @@ func (l *Ledger) full(c candidate) string {
 	return ""
 }
 
-// depth is how far from an entry a project is, by the edges that admit it.
-func (l *Ledger) depth(ask door.ReachAsk, edges []policy.Edge) (depth int, ok bool) {
+// depthOf is how far from an entry a project is, by the edges that admit it.
+func (l *Ledger) depthOf(ask door.ReachAsk, edges []policy.Edge) (depth int, ok bool) {
 	for _, e := range edges {
 		if e.Through == "" && !ask.Metadata {
 			continue
@@ -203,7 +203,7 @@ func (l *Ledger) depth(ask door.ReachAsk, edges []policy.Edge) (depth int, ok bo
 // candidate tells whether a project is worth reading for what is asked, and how soon.
 func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool) {
 	l, ask, wanted := q.l, q.ask, q.wanted
-	hints := l.hints(project)
+	hints := l.versionHints(project)
 	c = candidate{ToRead: door.ToRead{Project: project, Versions: hints}, rank: rankAside, depth: depth}
 	_, asked := l.walk.asked[project]
 	v := l.walk.visits[project]
@@ -260,11 +260,11 @@ func (l *Ledger) readOf(project pkgref.Ref) int {
 	return 0
 }
 
-// hints are the versions of a project that are wanted most: clients asked for them, or
+// versionHints are the versions of a project that are wanted most: clients asked for them, or
 // lockfiles pin them.
-func (l *Ledger) hints(project pkgref.Ref) []string {
+func (l *Ledger) versionHints(project pkgref.Ref) []string {
 	hints := slices.Clone(l.walk.asked[project])
-	for _, pin := range l.pins(project) {
+	for _, pin := range l.lockfilePins(project) {
 		if len(hints) < 2*maxHints && !slices.Contains(hints, pin.Version) {
 			hints = append(hints, pin.Version)
 		}
@@ -290,7 +290,7 @@ func (l *Ledger) mainly(ask door.ReachAsk) map[string]bool {
 		}
 		versions := r.versions
 		if ask.Pages {
-			versions = append(l.hints(project), l.mainsOf(project, r)...)
+			versions = append(l.versionHints(project), l.mainsOf(project, r)...)
 		}
 		for _, version := range versions {
 			for _, q := range r.own[version] {

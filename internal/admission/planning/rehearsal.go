@@ -60,7 +60,7 @@ type rehearsal struct {
 	releases map[pkgref.Ref]bool
 }
 
-func (r *rehearsal) over() bool {
+func (r *rehearsal) isOver() bool {
 	select {
 	case <-r.done:
 		return true
@@ -106,8 +106,8 @@ func (d *Desk) For(ctx context.Context, sandbox, token string, ask func(w *Weigh
 	return &Rehearsals{desk: d, sandbox: sandbox, payer: cmp.Or(token, sandbox), ask: ask, life: ctx, byKey: map[string]*rehearsal{}}
 }
 
-// of are the rehearsals of the installs that run now, begun if they are not.
-func (s *Rehearsals) of(e pkgref.Ecosystem) []*rehearsal {
+// rehearsalsOf are the rehearsals of the installs that run now, begun if they are not.
+func (s *Rehearsals) rehearsalsOf(e pkgref.Ecosystem) []*rehearsal {
 	var all []*rehearsal
 	for _, in := range s.desk.Trees.Installs(s.sandbox, e) {
 		s.mu.Lock()
@@ -134,25 +134,25 @@ func (s *Rehearsals) Defer(ask *approval.Ask) bool {
 	if s == nil {
 		return false
 	}
-	for _, r := range s.of(ask.Package.Ecosystem) {
+	for _, r := range s.rehearsalsOf(ask.Package.Ecosystem) {
 		s.mu.Lock()
-		defers := !r.over() && len(s.deferred) < maxDeferred
+		defers := !r.isOver() && len(s.deferred) < maxDeferred
 		if defers {
 			s.deferred = append(s.deferred, *ask)
 		}
 		s.mu.Unlock()
-		if defers || r.over() && r.releases[ask.Package.Release()] {
+		if defers || r.isOver() && r.releases[ask.Package.Release()] {
 			return true
 		}
-		if r.over() && r.problem != "" {
-			ask.Notes = append(ask.Notes, r.alone())
+		if r.isOver() && r.problem != "" {
+			ask.Notes = append(ask.Notes, r.whyAlone())
 		}
 	}
 	return false
 }
 
-// alone says why what the install brings is asked for one by one. It has a problem.
-func (r *rehearsal) alone() string {
+// whyAlone says why what the install brings is asked for one by one. It has a problem.
+func (r *rehearsal) whyAlone() string {
 	return "it is asked for by itself, since it is not known what else " + quoted(r.install.Command) + " brings: " + r.problem
 }
 
@@ -162,7 +162,7 @@ func (s *Rehearsals) Whole(ctx context.Context, p pkgref.Ref) (notes []string, e
 	if s == nil {
 		return nil, nil
 	}
-	for _, r := range s.of(p.Ecosystem) {
+	for _, r := range s.rehearsalsOf(p.Ecosystem) {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
@@ -172,7 +172,7 @@ func (s *Rehearsals) Whole(ctx context.Context, p pkgref.Ref) (notes []string, e
 		case r.releases[p.Release()]:
 			return nil, nil
 		case r.problem != "":
-			notes = append(notes, r.alone())
+			notes = append(notes, r.whyAlone())
 		case r.tree != "":
 			notes = append(notes, "it is asked for by itself: it was not among what "+quoted(r.install.Command)+" was found to bring ("+r.tree+")")
 		}
@@ -187,7 +187,7 @@ func quoted(command string) string { return fmt.Sprintf("%q", masking.Cut(comman
 
 // rehearse finds out what an install brings, and files it.
 func (s *Rehearsals) rehearse(r *rehearsal) {
-	err := s.resolve(r)
+	err := s.resolveRehearsal(r)
 	if err != nil {
 		r.problem = sentenceOf(err)
 	}
@@ -200,14 +200,14 @@ func (s *Rehearsals) rehearse(r *rehearsal) {
 		return // what its resolver read and did not choose is asked for when it is wanted
 	}
 	for _, ask := range deferred {
-		ask.Notes = []string{r.alone()}
+		ask.Notes = []string{r.whyAlone()}
 		if _, err := s.desk.Ask(s.life, ask); err != nil {
 			return // its file asks again
 		}
 	}
 }
 
-func (s *Rehearsals) resolve(r *rehearsal) error {
+func (s *Rehearsals) resolveRehearsal(r *rehearsal) error {
 	ctx, cancel := context.WithTimeout(s.life, s.desk.Timeout)
 	defer cancel()
 	_, release, err := s.desk.turns.Take(turns.Within(ctx, s.payer, s.sandbox))

@@ -29,11 +29,11 @@ func (p Plan) Tree() []Placed {
 	refs := slices.SortedFunc(maps.Keys(t.byRef), pkgref.Ref.CompareSpelled)
 	for _, ref := range refs {
 		if len(t.byRef[ref].WantedBy) == 0 {
-			t.add(ref, 0)
+			t.addRelease(ref, 0)
 		}
 	}
 	for _, ref := range refs { // what only requires each other
-		t.add(ref, 0)
+		t.addRelease(ref, 0)
 	}
 	return t.out
 }
@@ -45,9 +45,9 @@ type treeOrder struct {
 	out      []Placed
 }
 
-// add appends a release and what it requires. Requirements may go in circles.
+// addRelease appends a release and what it requires. Requirements may go in circles.
 // The depth of the tree is bounded by the number of its releases, which is.
-func (t *treeOrder) add(ref pkgref.Ref, depth int) {
+func (t *treeOrder) addRelease(ref pkgref.Ref, depth int) {
 	w := t.byRef[ref]
 	if t.seen[ref] || w == nil {
 		return
@@ -55,6 +55,6 @@ func (t *treeOrder) add(ref pkgref.Ref, depth int) {
 	t.seen[ref] = true
 	t.out = append(t.out, Placed{w, depth})
 	for _, child := range slices.SortedFunc(slices.Values(t.children[ref]), pkgref.Ref.CompareSpelled) {
-		t.add(child, depth+1)
+		t.addRelease(child, depth+1)
 	}
 }

@@ -93,7 +93,7 @@ func Weigh(ctx context.Context, run Run, was *Shown, choices []Choice) (Plan, er
 		if ctx.Err() != nil {
 			return Plan{}, ctx.Err() // there can be many, and nobody waits for them
 		}
-		weighed, counts, err := w.weigh(ctx, choice)
+		weighed, counts, err := w.weighChoice(ctx, choice)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -102,7 +102,7 @@ func Weigh(ctx context.Context, run Run, was *Shown, choices []Choice) (Plan, er
 			w.chosen[choice.Package.Project()] = append(w.chosen[choice.Package.Project()], choice.Package)
 		}
 	}
-	w.join(out.Releases)
+	w.joinParents(out.Releases)
 	out.Read = w.readOnly()
 	return out, nil
 }
@@ -139,13 +139,13 @@ type shownFile struct {
 	verdict policy.Decision
 }
 
-// weigh joins a choice with what was shown; counts is false if it is none.
-func (w *weighing) weigh(ctx context.Context, choice Choice) (out Weighed, counts bool, err error) {
+// weighChoice joins a choice with what was shown; counts is false if it is none.
+func (w *weighing) weighChoice(ctx context.Context, choice Choice) (out Weighed, counts bool, err error) {
 	out = Weighed{Package: choice.Package}
 	if !pkgref.IsCanonicalName(choice.Package.Ecosystem, choice.Package.Name) || choice.Package.Version == "" {
 		return out, false, fault.Invalid("%q is not a release by its canonical name and version", masking.Cut(choice.Package.String(), 200))
 	}
-	files := w.shown(choice.Package)
+	files := w.shownFiles(choice.Package)
 	if choice.IfRead && !slices.ContainsFunc(files, func(f shownFile) bool { return f.was }) {
 		return out, false, nil
 	}
@@ -162,7 +162,7 @@ func (w *weighing) weigh(ctx context.Context, choice Choice) (out Weighed, count
 		return out, false, err
 	}
 	for i := range files {
-		files[i].verdict = j.File(files[i].facts())
+		files[i].verdict = j.File(files[i].fileFacts())
 	}
 	slices.SortStableFunc(files, func(a, b shownFile) int { return a.standing() - b.standing() })
 	first := files[0]
@@ -172,13 +172,13 @@ func (w *weighing) weigh(ctx context.Context, choice Choice) (out Weighed, count
 			out.Files = append(out.Files, f.approvalFile())
 		}
 	}
-	out.Evidence, out.Paths = first.known(), first.paths
+	out.Evidence, out.Paths = first.knownEvidence(), first.paths
 	return out, true, nil
 }
 
-// shown are the files of a release that the run was shown, on a page or by
+// shownFiles are the files of a release that the run was shown, on a page or by
 // their bytes.
-func (w *weighing) shown(release pkgref.Ref) []shownFile {
+func (w *weighing) shownFiles(release pkgref.Ref) []shownFile {
 	w.was.mu.Lock()
 	defer w.was.mu.Unlock()
 	var files []shownFile
@@ -206,11 +206,11 @@ func chosenOf(files []shownFile, choice Choice) []shownFile {
 		if choice.File != "" && f.file.Name != choice.File {
 			return true
 		}
-		return len(choice.Digests) > 0 && !slices.ContainsFunc(f.facts().Digests, func(d string) bool { return slices.Contains(choice.Digests, d) })
+		return len(choice.Digests) > 0 && !slices.ContainsFunc(f.fileFacts().Digests, func(d string) bool { return slices.Contains(choice.Digests, d) })
 	})
 }
 
-func (f shownFile) facts() policy.FileFacts {
+func (f shownFile) fileFacts() policy.FileFacts {
 	facts := f.file.Facts()
 	for _, d := range f.digests {
 		if !slices.Contains(facts.Digests, d) {
@@ -238,14 +238,14 @@ func (f shownFile) standing() int {
 
 func (f shownFile) approvalFile() approval.File {
 	return approval.File{
-		Name: f.file.Name, Kind: string(f.file.Kind), Digests: f.facts().Digests, Size: f.file.Size,
+		Name: f.file.Name, Kind: string(f.file.Kind), Digests: f.fileFacts().Digests, Size: f.file.Size,
 		Scripts: f.file.Scripts, Published: f.file.Published,
 	}
 }
 
-// known is the evidence about a release: the gateway's, or what the page tells.
+// knownEvidence is the evidence about a release: the gateway's, or what the page tells.
 // What the imported lists say is added when it is filed.
-func (f shownFile) known() evidence.Evidence {
+func (f shownFile) knownEvidence() evidence.Evidence {
 	var e evidence.Evidence
 	if f.evidence != nil {
 		e = *f.evidence
@@ -262,9 +262,9 @@ func (f shownFile) known() evidence.Evidence {
 	return e
 }
 
-// join says who of the plan's releases requires which others. An extra that nothing is known to ask for tells
+// joinParents says who of the plan's releases requires which others. An extra that nothing is known to ask for tells
 // why a release is there only where nothing else does: most releases have one for their own tests.
-func (w *weighing) join(releases []Weighed) {
+func (w *weighing) joinParents(releases []Weighed) {
 	place := map[pkgref.Ref]int{}
 	for i, r := range releases {
 		place[r.Package] = i
@@ -281,7 +281,7 @@ func (w *weighing) join(releases []Weighed) {
 			which := requirement{project, q.Specifier}
 			children, known := meet[which]
 			if !known {
-				children = meant(q, w.chosen[project])
+				children = meetingReleases(q, w.chosen[project])
 				meet[which] = children
 			}
 			for _, child := range children {
@@ -303,9 +303,9 @@ func (w *weighing) join(releases []Weighed) {
 	}
 }
 
-// meant are the releases that meet a requirement; if it can't be told, or none
+// meetingReleases are the releases that meet a requirement; if it can't be told, or none
 // does, all of them: the resolver had its reasons.
-func meant(q door.Requirement, releases []pkgref.Ref) []pkgref.Ref {
+func meetingReleases(q door.Requirement, releases []pkgref.Ref) []pkgref.Ref {
 	var meet []pkgref.Ref
 	for _, r := range releases {
 		if q.Specifier == "" || claims.Meets(q.Specifier, r) {

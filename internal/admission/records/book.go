@@ -104,7 +104,7 @@ func (b *Book) AppendLater(ctx context.Context, r audit.Record) (audit.Record, e
 func (b *Book) append(ctx context.Context, r audit.Record, most int, write func(context.Context, audit.Record) (audit.Record, error)) (audit.Record, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTime)
 	defer cancel()
-	r, used, err := b.complete(ctx, r)
+	r, used, err := b.completeRecord(ctx, r)
 	if err != nil {
 		return r, err
 	}
@@ -114,18 +114,18 @@ func (b *Book) append(ctx context.Context, r audit.Record, most int, write func(
 	defer b.mu.Unlock()
 	switch {
 	case err == nil:
-		b.noted(r.Seq)
+		b.noteSeq(r.Seq)
 	case custodyOf(kept) == theBook && !errors.Is(err, fault.ErrInvalid):
-		err = &keptError{err, !b.owe(kept, used, most)}
+		err = &keptError{err, !b.oweRecord(kept, used, most)}
 	case used != nil:
 		*used--
 	}
 	return r, err
 }
 
-// complete puts in what all records of the sandbox have, and counts one that counts: used, which mu
+// completeRecord puts in what all records of the sandbox have, and counts one that counts: used, which mu
 // guards, is what in; nil: it does not count.
-func (b *Book) complete(ctx context.Context, r audit.Record) (completed audit.Record, used *int, err error) {
+func (b *Book) completeRecord(ctx context.Context, r audit.Record) (completed audit.Record, used *int, err error) {
 	r.Run, r.Sandbox, r.Policy = b.config.Run, b.config.Sandbox, b.config.Policy()
 	r.User, r.Token = cmp.Or(r.User, b.config.User), cmp.Or(r.Token, b.config.Token)
 	b.mu.Lock()
@@ -133,7 +133,7 @@ func (b *Book) complete(ctx context.Context, r audit.Record) (completed audit.Re
 		r.RequestID = b.newID()
 	}
 	of := b.charged(r)
-	past := b.past(of)
+	past := b.isPast(of)
 	if of == ofQuestions && past && !b.cut {
 		b.mu.Unlock()
 		return r, nil, b.askedEnough(ctx)
@@ -160,8 +160,8 @@ func (b *Book) askedEnough(ctx context.Context) error {
 	return errors.Join(enough, err)
 }
 
-// noted takes a record's number; mu is held.
-func (b *Book) noted(seq uint64) {
+// noteSeq takes a record's number; mu is held.
+func (b *Book) noteSeq(seq uint64) {
 	if !b.begun {
 		b.begun, b.first = true, seq
 	}
@@ -229,7 +229,7 @@ const (
 	KindTool    Kind = "tool"
 )
 
-func kindOf(r audit.Record) Kind {
+func recordKind(r audit.Record) Kind {
 	switch {
 	case r.Kind == audit.KindTool:
 		return KindTool
@@ -242,7 +242,7 @@ func kindOf(r audit.Record) Kind {
 // Takes reports whether a refused name, request or tool may have a record of its own, and
 // counts it if it is new. If not, kind is which quota is used up.
 func (b *Book) Takes(r audit.Record) (kind Kind, takes bool) {
-	key, kind := b.keyOf(r), kindOf(r)
+	key, kind := b.refusalKeyOf(r), recordKind(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refusals[key] != nil {
@@ -254,12 +254,12 @@ func (b *Book) Takes(r audit.Record) (kind Kind, takes bool) {
 	if len(b.names[kind]) >= b.config.Limits.Names {
 		return kind, false
 	}
-	b.take(kind, key.told)
+	b.countTold(kind, key.told)
 	return kind, true
 }
 
-// take counts one; mu is held.
-func (b *Book) take(kind Kind, one told) {
+// countTold counts one; mu is held.
+func (b *Book) countTold(kind Kind, one told) {
 	if b.names[kind] == nil {
 		b.names[kind] = map[told]bool{}
 	}
@@ -272,7 +272,7 @@ const maxFindings = 500
 // TakesFinding reports whether a finding may have a record of its own, and counts it if it
 // is new.
 func (b *Book) TakesFinding(r audit.Record) bool {
-	key := b.keyOf(r)
+	key := b.refusalKeyOf(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refusals[key] != nil {
@@ -304,5 +304,5 @@ func (b *Book) Answered(request string) {
 func (b *Book) Blocked(r audit.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.show(&refusal{record: r, count: 1, logged: 1})
+	b.showLast(&refusal{record: r, count: 1, logged: 1})
 }

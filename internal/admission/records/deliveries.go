@@ -46,7 +46,7 @@ func NewDeliveries() *Deliveries {
 func (d *Deliveries) Add(r audit.Record) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.add(r)
+	d.addRecord(r)
 }
 
 // Bring takes that a file which is none of an ecosystem's brought a release inside.
@@ -63,7 +63,7 @@ func (d *Deliveries) Bring(inner pkgref.Ref, outer string) {
 func (d *Deliveries) Send(r audit.Record, paths []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.add(r)
+	d.addRecord(r)
 	d.served[r.Seq].sending = true
 	release := RefOf(r).Release()
 	if len(paths) == 0 || d.inside[release] != nil || d.paths+len(paths) > maxInsidePaths {
@@ -73,8 +73,8 @@ func (d *Deliveries) Send(r audit.Record, paths []string) {
 	d.inside[release] = slices.Clone(paths)
 }
 
-// add needs mu.
-func (d *Deliveries) add(r audit.Record) {
+// addRecord needs mu.
+func (d *Deliveries) addRecord(r audit.Record) {
 	f := &delivery{record: r}
 	d.served[r.Seq] = f
 	d.last[RefOf(r).Release()] = f

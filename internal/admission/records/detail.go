@@ -119,7 +119,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 		if unasked := extrasOf(d.WantedBy); unasked != "" {
 			detail[DetailExtras] = unasked
 		}
-		if specifiers := wants(d.WantedBy); specifiers != "" {
+		if specifiers := parentSpecifiers(d.WantedBy); specifiers != "" {
 			detail[DetailWants] = masking.Cut(specifiers, 1_024)
 		}
 	}
@@ -151,9 +151,9 @@ func wantedBy(edges []policy.Edge) string {
 	return text
 }
 
-// wants are the specifiers of the first few parents, those that take any version left
+// parentSpecifiers are the specifiers of the first few parents, those that take any version left
 // out.
-func wants(edges []policy.Edge) string {
+func parentSpecifiers(edges []policy.Edge) string {
 	var specifiers []string
 	for _, e := range edges[:min(len(edges), 3)] {
 		if e.Specifier != "" && !strings.Contains(e.Specifier, ";") && !slices.Contains(specifiers, e.Specifier) {

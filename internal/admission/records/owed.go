@@ -71,9 +71,9 @@ func Counted(err error) bool {
 	return ok && kept.counted
 }
 
-// owe keeps a record. The same refusal is kept once, with its count. false: there are as many as
+// oweRecord keeps a record. The same refusal is kept once, with its count. false: there are as many as
 // there may be, so that it is only counted that there was one; mu is held.
-func (b *Book) owe(r audit.Record, used *int, most int) (kept bool) {
+func (b *Book) oweRecord(r audit.Record, used *int, most int) (kept bool) {
 	if b.config.OnOwed != nil {
 		b.config.OnOwed(b)
 	}
@@ -84,7 +84,7 @@ func (b *Book) owe(r audit.Record, used *int, most int) (kept bool) {
 	}
 	one.record.Detail[DetailHappened] = time.Now().UTC().Format(time.RFC3339)
 	if r.Outcome == audit.Blocked || r.Outcome == audit.Exceeded {
-		one.key = b.keyOf(r)
+		one.key = b.refusalKeyOf(r)
 		for i := range b.owed {
 			if b.owed[i].key == one.key && !b.owed[i].writing {
 				b.owed[i].record.Count = max(1, b.owed[i].record.Count) + 1
@@ -169,8 +169,8 @@ func (b *Book) writeOwed(ctx context.Context) error {
 		switch {
 		case err == nil:
 			b.owed = b.owed[1:]
-			b.noted(r.Seq)
-			b.refused(one, r)
+			b.noteSeq(r.Seq)
+			b.replaceOwed(one, r)
 		case errors.Is(err, fault.ErrInvalid): // no log takes it
 			b.owed = b.owed[1:]
 			b.dropped++
@@ -182,8 +182,8 @@ func (b *Book) writeOwed(ctx context.Context) error {
 	}
 }
 
-// refused takes a refusal that is on record late for one that was recorded in time; mu is held.
-func (b *Book) refused(one owed, r audit.Record) {
+// replaceOwed takes a refusal that is on record late for one that was recorded in time; mu is held.
+func (b *Book) replaceOwed(one owed, r audit.Record) {
 	if one.key == (refusalKey{}) || b.refusals[one.key] != nil {
 		return
 	}
@@ -192,7 +192,7 @@ func (b *Book) refused(one owed, r audit.Record) {
 	f := &refusal{ready: make(chan struct{}), record: r, count: max(1, r.Count), logged: max(1, r.Count)}
 	close(f.ready)
 	b.refusals[one.key] = f
-	b.show(f)
+	b.showLast(f)
 }
 
 // writeDropped records how many records were not kept.

@@ -66,8 +66,8 @@ func (b *Book) charged(r audit.Record) quota {
 	return of
 }
 
-// past reports whether a quota is used up; mu is held.
-func (b *Book) past(of quota) bool {
+// isPast reports whether a quota is used up; mu is held.
+func (b *Book) isPast(of quota) bool {
 	switch of {
 	case ofRequests, ofFinds:
 		return b.used[of] >= b.config.Limits.Records

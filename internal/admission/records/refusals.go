@@ -49,8 +49,8 @@ func toldBy(r audit.Record) told {
 	return sha256.Sum256(text)
 }
 
-// keyOf is the key of a record of this sandbox, made or still to be made.
-func (b *Book) keyOf(r audit.Record) refusalKey {
+// refusalKeyOf is the key of a record of this sandbox, made or still to be made.
+func (b *Book) refusalKeyOf(r audit.Record) refusalKey {
 	key := refusalKey{told: toldBy(r), policy: r.Policy}
 	if key.policy == "" {
 		key.policy = b.config.Policy()
@@ -85,19 +85,19 @@ type refusal struct {
 
 // Refuse records a refusal, or counts it if the same was recorded before.
 func (b *Book) Refuse(ctx context.Context, r audit.Record) (audit.Record, error) {
-	return b.once(ctx, r, b.show)
+	return b.recordOnce(ctx, r, b.showLast)
 }
 
 // Ask records that an upstream is about to be asked, or counts it if that was asked before.
 func (b *Book) Ask(ctx context.Context, r audit.Record) error {
-	_, err := b.once(ctx, r, func(*refusal) {})
+	_, err := b.recordOnce(ctx, r, func(*refusal) {})
 	return err
 }
 
-// once records what is on record once, or counts it. recorded is called, with mu held, with
+// recordOnce records what is on record once, or counts it. recorded is called, with mu held, with
 // what was recorded now.
-func (b *Book) once(ctx context.Context, r audit.Record, recorded func(*refusal)) (audit.Record, error) {
-	key := b.keyOf(r)
+func (b *Book) recordOnce(ctx context.Context, r audit.Record, recorded func(*refusal)) (audit.Record, error) {
+	key := b.refusalKeyOf(r)
 	b.mu.Lock()
 	if known := b.refusals[key]; known != nil {
 		b.mu.Unlock()
@@ -132,18 +132,18 @@ func (b *Book) repeat(r *refusal) (audit.Record, error) {
 	if r.err == nil {
 		b.mu.Lock()
 		r.count++
-		if (r.record.Outcome == audit.Withheld || r.record.Outcome == audit.Pending) && !b.shows(ProjectOf(r.record)) {
-			b.show(r)
+		if (r.record.Outcome == audit.Withheld || r.record.Outcome == audit.Pending) && !b.isShown(ProjectOf(r.record)) {
+			b.showLast(r)
 		}
 		b.mu.Unlock()
 	}
 	return r.record, r.err
 }
 
-// show puts a refusal last, in the place of what was withheld of the project
+// showLast puts a refusal last, in the place of what was withheld of the project
 // before, and drops the oldest past the limit; mu is held. What is
 // dropped stays in the log, and its repeats are counted.
-func (b *Book) show(r *refusal) {
+func (b *Book) showLast(r *refusal) {
 	if r.record.Kind == audit.KindPackage {
 		b.hideWithheld(RefOf(r.record)) // of a refused file more is known
 		b.hidePending(RefOf(r.record))
@@ -158,8 +158,8 @@ func (b *Book) show(r *refusal) {
 	}
 }
 
-// shows tells whether something about a project is shown; mu is held.
-func (b *Book) shows(project pkgref.Ref) bool {
+// isShown tells whether something about a project is shown; mu is held.
+func (b *Book) isShown(project pkgref.Ref) bool {
 	return slices.ContainsFunc(b.shown, func(r *refusal) bool { return ProjectOf(r.record) == project })
 }
 
@@ -212,7 +212,7 @@ func (b *Book) Refusals(request string, most int, served []audit.Record) []door.
 	defer b.mu.Unlock()
 	list := []door.Refusal{}
 	if request != "" {
-		for _, r := range b.under(request) {
+		for _, r := range b.refusalsUnder(request) {
 			list = append(list, r.public())
 		}
 		return list
@@ -237,9 +237,9 @@ func (b *Book) Refusals(request string, most int, served []audit.Record) []door.
 	return list
 }
 
-// under are the refusals with a request's id, the client's or the queue's; mu is held. A client is told the id of what a page withholds also where it
+// refusalsUnder are the refusals with a request's id, the client's or the queue's; mu is held. A client is told the id of what a page withholds also where it
 // got another release, and that is not shown any more.
-func (b *Book) under(request string) []*refusal {
+func (b *Book) refusalsUnder(request string) []*refusal {
 	var found []*refusal
 	take := func(r *refusal) {
 		if r.recorded() && r.record.Outcome != audit.Asked && (r.record.RequestID == request || r.record.Approval == request) && !slices.Contains(found, r) {

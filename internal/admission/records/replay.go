@@ -7,7 +7,7 @@ import "github.com/cofferdam-dev/cofferdam/internal/audit"
 func (b *Book) Replay(r audit.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.noted(r.Seq)
+	b.noteSeq(r.Seq)
 	if r.RequestID != "" {
 		b.ids[r.RequestID] = true
 	}
@@ -35,9 +35,9 @@ func (b *Book) ReplayRefusal(r audit.Record) {
 	}
 	refused := r.Kind == audit.KindTool && r.Outcome == audit.Blocked || r.Kind == audit.KindNetwork && (r.Outcome == audit.Blocked || r.Outcome == audit.Failed)
 	if refused && r.Detail[DetailSecret] == "" { // placeholders that went astray are under no quota but that of records
-		b.take(kindOf(r), toldBy(r))
+		b.countTold(recordKind(r), toldBy(r))
 	}
-	b.show(b.keep(r))
+	b.showLast(b.keepRecord(r))
 }
 
 // ReplayAsked takes a question to an upstream from the log.
@@ -45,14 +45,14 @@ func (b *Book) ReplayAsked(r audit.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.counted(r) {
-		b.keep(r)
+		b.keepRecord(r)
 	}
 }
 
 // counted counts a record from the log with the one that it repeats, if there is one; mu is
 // held.
 func (b *Book) counted(r audit.Record) bool {
-	known := b.refusals[b.keyOf(r)]
+	known := b.refusals[b.refusalKeyOf(r)]
 	if known == nil {
 		return false
 	}
@@ -61,11 +61,11 @@ func (b *Book) counted(r audit.Record) bool {
 	return true
 }
 
-// keep keeps a record from the log for its repeats; mu is held.
-func (b *Book) keep(r audit.Record) *refusal {
+// keepRecord keeps a record from the log for its repeats; mu is held.
+func (b *Book) keepRecord(r audit.Record) *refusal {
 	f := &refusal{ready: make(chan struct{}), record: r, count: 1, logged: 1}
 	close(f.ready)
-	b.refusals[b.keyOf(r)] = f
+	b.refusals[b.refusalKeyOf(r)] = f
 	return f
 }
 
@@ -74,5 +74,5 @@ func (b *Book) keep(r audit.Record) *refusal {
 func (b *Book) Inherit(r audit.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.show(&refusal{record: r, count: max(1, r.Count), logged: max(1, r.Count), inherited: true})
+	b.showLast(&refusal{record: r, count: max(1, r.Count), logged: max(1, r.Count), inherited: true})
 }

@@ -23,7 +23,7 @@ func (g *Registry) ReadEarlier(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.read(ctx); err != nil {
+	if err := g.readFile(ctx); err != nil {
 		return err
 	}
 	if err := earlier.readPassedOver(ctx); err != nil { // the ends that came meanwhile
@@ -35,7 +35,7 @@ func (g *Registry) ReadEarlier(ctx context.Context) error {
 		}
 	}
 	g.lacks = false
-	return g.save()
+	return g.saveFile()
 }
 
 // readPassedOver takes the records of the kinds that the version before passed over. Nobody else has g.
@@ -45,7 +45,7 @@ func (g *Registry) readPassedOver(ctx context.Context) error {
 			return err
 		}
 		if r.Kind != audit.KindCommand || r.Outcome != audit.Started { // which it knew
-			g.take(r)
+			g.takeRecord(r)
 		}
 		g.next = r.Seq + 1
 	}

@@ -53,8 +53,8 @@ func (b Begin) Command() string { return b.Detail[records.DetailCommand] }
 // form is that of a file that has all kinds of begins. One of another form lacks some, see ReadEarlier.
 const form = 2
 
-// kept is the file: all records before Next are counted in.
-type kept struct {
+// keptBegins is the file: all records before Next are counted in.
+type keptBegins struct {
 	Form int     `json:"form"`
 	Next uint64  `json:"next"`
 	Open []Begin `json:"open"`
@@ -83,7 +83,7 @@ func Open(ctx context.Context, log audit.Log, path string) (*Registry, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "%s can't be read", path)
 	}
-	var k kept
+	var k keptBegins
 	if err == nil && json.Unmarshal(b, &k) == nil {
 		g.next, g.saved, g.lacks = k.Next, k.Next, k.Form != form
 		for _, one := range slices.Concat(k.Open, k.Sandboxes) {
@@ -100,18 +100,18 @@ func Open(ctx context.Context, log audit.Log, path string) (*Registry, error) {
 func (g *Registry) Read(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.read(ctx)
+	return g.readFile(ctx)
 }
 
-func (g *Registry) read(ctx context.Context) error {
+func (g *Registry) readFile(ctx context.Context) error {
 	for r, err := range g.log.Records(ctx, audit.Filter{FromSeq: g.next}) {
 		if err != nil {
 			return err
 		}
-		g.take(r)
+		g.takeRecord(r)
 		g.next = r.Seq + 1
 		if g.next-g.saved >= keepEvery {
-			if err := g.save(); err != nil {
+			if err := g.saveFile(); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (g *Registry) Next() uint64 {
 func (g *Registry) OwesBuild(ctx context.Context, id string) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.read(ctx); err != nil {
+	if err := g.readFile(ctx); err != nil {
 		return false, err
 	}
 	for _, b := range g.open {
@@ -145,15 +145,15 @@ func (g *Registry) OwesBuild(ctx context.Context, id string) (bool, error) {
 func (g *Registry) Save() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.save()
+	return g.saveFile()
 }
 
-func (g *Registry) save() error {
-	k := kept{Form: form, Next: g.next, Open: []Begin{}}
+func (g *Registry) saveFile() error {
+	k := keptBegins{Form: form, Next: g.next, Open: []Begin{}}
 	if g.lacks {
 		k.Form = 0
 	}
-	for _, b := range g.all() {
+	for _, b := range g.listBegins() {
 		if b.Kind == audit.KindSandbox {
 			k.Sandboxes = append(k.Sandboxes, b)
 		} else {
@@ -171,8 +171,8 @@ func (g *Registry) save() error {
 	return nil
 }
 
-// all are the begins, oldest first; mu is held.
-func (g *Registry) all() []Begin {
+// listBegins are the begins, oldest first; mu is held.
+func (g *Registry) listBegins() []Begin {
 	all := make([]Begin, 0, len(g.open))
 	for _, seq := range slices.Sorted(maps.Keys(g.open)) {
 		all = append(all, g.open[seq])
@@ -180,8 +180,8 @@ func (g *Registry) all() []Begin {
 	return all
 }
 
-// take takes a record; mu is held.
-func (g *Registry) take(r audit.Record) {
+// takeRecord takes a record; mu is held.
+func (g *Registry) takeRecord(r audit.Record) {
 	switch r.Kind {
 	case audit.KindNetwork, audit.KindTool, audit.KindFile:
 		g.takeNumbered(r)
@@ -199,7 +199,7 @@ func (g *Registry) take(r audit.Record) {
 func (g *Registry) takeNumbered(r audit.Record) {
 	switch {
 	case r.Outcome == audit.Started:
-		g.begin(r)
+		g.addBegin(r)
 	case r.Outcome == audit.Finished && r.Detail[records.DetailRequest] == "", r.Outcome == audit.Failed && r.Kind != audit.KindNetwork,
 		r.Outcome == audit.Aborted && r.Kind == audit.KindFile:
 		if seq, err := strconv.ParseUint(r.Detail[records.DetailBegan], 10, 64); err == nil {
@@ -212,7 +212,7 @@ func (g *Registry) takeNumbered(r audit.Record) {
 func (g *Registry) takeNamed(r audit.Record, key string, begins bool) {
 	switch {
 	case begins:
-		g.begin(r)
+		g.addBegin(r)
 	case r.Outcome == audit.Finished || r.Outcome == audit.Failed:
 		for seq, b := range g.open {
 			if b.Kind == r.Kind && b.Detail[key] == r.Detail[key] && (b.Sandbox == r.Sandbox || key == detailBuild) {
@@ -226,21 +226,21 @@ func (g *Registry) takeNamed(r audit.Record, key string, begins bool) {
 func (g *Registry) takeSandbox(r audit.Record) {
 	switch r.Outcome { //nolint:exhaustive // the others are in between
 	case audit.Started:
-		g.begin(r)
+		g.addBegin(r)
 	case audit.Finished:
 		maps.DeleteFunc(g.open, func(_ uint64, b Begin) bool { return b.Kind == audit.KindSandbox && b.Sandbox == r.Sandbox })
 	}
 }
 
-// ends are the details that the end of a begin has, too.
-func ends() []string {
+// endDetails are the details that the end of a begin has, too.
+func endDetails() []string {
 	return append([]string{records.DetailName, records.DetailPort, records.DetailProtocol, records.DetailAddresses, records.DetailTool, records.DetailCommand, detailBuild, records.DetailTemplate},
 		audit.FileDetail()...)
 }
 
-func (g *Registry) begin(r audit.Record) {
+func (g *Registry) addBegin(r audit.Record) {
 	b := Begin{Seq: r.Seq, Kind: r.Kind, Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, Rule: r.Rule, RequestID: r.RequestID, File: r.File, Detail: map[string]string{}}
-	for _, key := range ends() {
+	for _, key := range endDetails() {
 		if text := r.Detail[key]; text != "" {
 			b.Detail[key] = text
 		}
@@ -253,14 +253,14 @@ func (g *Registry) begin(r audit.Record) {
 func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin) bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.read(ctx); err != nil {
+	if err := g.readFile(ctx); err != nil {
 		return err
 	}
-	candidates := g.all()
+	candidates := g.listBegins()
 	candidates = slices.DeleteFunc(candidates, func(b Begin) bool { return !chosen(b) })
 	// Whoever told an end did so before he forgot the begin: what was chosen for that has its
 	// end in the log by now.
-	if err := g.read(ctx); err != nil {
+	if err := g.readFile(ctx); err != nil {
 		return err
 	}
 	owners, err := g.owners(ctx, candidates)
@@ -272,7 +272,7 @@ func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin)
 		if _, still := g.open[b.Seq]; !still {
 			continue
 		}
-		r := end(b, reason)
+		r := endRecord(b, reason)
 		r.User, r.Token = owners[b.Seq].User, owners[b.Seq].OwnerToken()
 		if _, err := g.log.Append(ctx, r); err != nil {
 			errs = append(errs, err)
@@ -280,7 +280,7 @@ func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin)
 		}
 		delete(g.open, b.Seq)
 	}
-	errs = append(errs, g.save())
+	errs = append(errs, g.saveFile())
 	return errors.Join(errs...)
 }
 
@@ -318,8 +318,8 @@ func outcomeOf(k audit.Kind) audit.Outcome {
 	return audit.Failed // of a kind that nobody has said anything of, no success is told
 }
 
-// end is the end of a begin of which nobody knows more.
-func end(b Begin, reason string) audit.Record {
+// endRecord is the end of a begin of which nobody knows more.
+func endRecord(b Begin, reason string) audit.Record {
 	r := audit.Record{
 		Kind: b.Kind, Outcome: audit.Finished, Run: b.Run, Sandbox: b.Sandbox, Policy: b.Policy, RequestID: b.RequestID, Rule: b.Rule, File: b.File,
 		Reason: reason, Detail: maps.Clone(b.Detail),

@@ -97,8 +97,8 @@ func decode(text []byte) (e approval.Entry, err error) {
 	return e, err
 }
 
-// all are the wanted entries, oldest first.
-func (m *Memory) all(want func(approval.Entry) bool) ([]approval.Entry, error) {
+// listEntries are the wanted entries, oldest first.
+func (m *Memory) listEntries(want func(approval.Entry) bool) ([]approval.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []approval.Entry
@@ -117,7 +117,7 @@ func (m *Memory) all(want func(approval.Entry) bool) ([]approval.Entry, error) {
 
 // List implements approval.Store.
 func (m *Memory) List(_ context.Context, f approval.Filter) ([]approval.Entry, error) {
-	found, err := m.all(func(e approval.Entry) bool {
+	found, err := m.listEntries(func(e approval.Entry) bool {
 		return (len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
 			(f.Run == "" || slices.ContainsFunc(e.Runs, func(w approval.AskingRun) bool { return w.Run == f.Run })) &&
 			(f.Group == "" || f.Group == e.Group) &&
@@ -134,7 +134,7 @@ func (m *Memory) List(_ context.Context, f approval.Filter) ([]approval.Entry, e
 
 // Answers implements approval.Store.
 func (m *Memory) Answers(_ context.Context, project pkgref.Ref, run, policy string) ([]approval.Entry, error) {
-	return m.all(func(e approval.Entry) bool {
+	return m.listEntries(func(e approval.Entry) bool {
 		if p := e.Project(); p.Ecosystem != project.Ecosystem || p.Name != project.Name || len(e.Subjects()) == 0 {
 			return false
 		}
@@ -145,7 +145,7 @@ func (m *Memory) Answers(_ context.Context, project pkgref.Ref, run, policy stri
 
 // Due implements approval.Store.
 func (m *Memory) Due(_ context.Context, now time.Time, limit int) (due []approval.Entry, next time.Time, err error) {
-	found, err := m.all(func(e approval.Entry) bool { return !e.Ends().IsZero() })
+	found, err := m.listEntries(func(e approval.Entry) bool { return !e.Ends().IsZero() })
 	slices.SortFunc(found, func(a, b approval.Entry) int { return a.Ends().Compare(b.Ends()) })
 	for _, e := range found {
 		switch {

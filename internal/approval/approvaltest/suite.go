@@ -19,8 +19,8 @@ import (
 // noon is when the suite's requests were made.
 func noon() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 123456789, time.UTC) }
 
-// entry is a pending request of one run.
-func entry(born uint64, name, run string) approval.Entry {
+// newEntry is a pending request of one run.
+func newEntry(born uint64, name, run string) approval.Entry {
 	at := noon().Add(time.Duration(born) * time.Second)
 	return approval.Entry{Born: born, Runs: []approval.AskingRun{{Run: run, Policy: "sha256:p-" + run}}, Request: approval.Request{
 		ID: fmt.Sprintf("ap-%06d", born), State: approval.Pending, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: "1.0"},
@@ -48,7 +48,7 @@ func answeredEntry(e approval.Entry, state approval.State, scope approval.Scope,
 	return e
 }
 
-func apply(t *testing.T, s approval.Store, entries ...approval.Entry) {
+func applyEntries(t *testing.T, s approval.Store, entries ...approval.Entry) {
 	t.Helper()
 	b := approval.Batch{Entries: entries}
 	for _, e := range entries {
@@ -60,7 +60,7 @@ func apply(t *testing.T, s approval.Store, entries ...approval.Entry) {
 	}
 }
 
-func names(entries []approval.Entry) string {
+func namesOf(entries []approval.Entry) string {
 	all := []string{}
 	for _, e := range entries {
 		all = append(all, e.Package.Name)
@@ -85,8 +85,8 @@ func TestStore(t *testing.T, open func(t *testing.T) (s approval.Store, reopen f
 		if reopen == nil {
 			t.Skip("this store forgets")
 		}
-		want := entry(3, "kept", "r1")
-		apply(t, s, want)
+		want := newEntry(3, "kept", "r1")
+		applyEntries(t, s, want)
 		s = reopen()
 		got, err := s.Get(t.Context(), want.ID)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -106,8 +106,8 @@ func testRoundTrip(t *testing.T, s approval.Store) {
 	if _, err := s.Get(t.Context(), "ap-nobody"); !errors.Is(err, fault.ErrNotFound) {
 		t.Error(err)
 	}
-	want := entry(0, "first", "r1") // the log's first record has the number 0
-	apply(t, s, want)
+	want := newEntry(0, "first", "r1") // the log's first record has the number 0
+	applyEntries(t, s, want)
 	if p, err := s.Position(t.Context()); err != nil || p.Seq != 0 || !p.At.Equal(want.Updated) {
 		t.Error(p, err)
 	}
@@ -118,8 +118,8 @@ func testRoundTrip(t *testing.T, s approval.Store) {
 	got.Files[0].Digests[0] = "scribbled over"
 	want = answeredEntry(want, approval.Denied, approval.ScopeEverywhere, time.Time{})
 	want.Ended, want.Near = "ended", nil
-	apply(t, s, want)
-	apply(t, s, want) // a second time changes nothing
+	applyEntries(t, s, want)
+	applyEntries(t, s, want) // a second time changes nothing
 	got, err = s.Get(t.Context(), want.ID)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)
@@ -128,12 +128,12 @@ func testRoundTrip(t *testing.T, s approval.Store) {
 
 func testList(t *testing.T, s approval.Store) {
 	t.Helper()
-	node := entry(6, "six", "r3")
+	node := newEntry(6, "six", "r3")
 	node.Package.Ecosystem = pkgref.Node
-	two := answeredEntry(entry(2, "two", "r1"), approval.Approved, approval.ScopeRun, time.Time{})
+	two := answeredEntry(newEntry(2, "two", "r1"), approval.Approved, approval.ScopeRun, time.Time{})
 	two.Runs = append(two.Runs, approval.AskingRun{Run: "r3"})
-	apply(t, s, entry(1, "one", "r1"), two)
-	apply(t, s, entry(5, "five", "r2"), node)
+	applyEntries(t, s, newEntry(1, "one", "r1"), two)
+	applyEntries(t, s, newEntry(5, "five", "r2"), node)
 	for _, c := range []struct {
 		f    approval.Filter
 		want string
@@ -149,8 +149,8 @@ func testList(t *testing.T, s approval.Store) {
 		{approval.Filter{Ecosystem: pkgref.Node, Package: "one"}, "[]"},
 	} {
 		got, err := s.List(t.Context(), c.f)
-		if err != nil || names(got) != c.want {
-			t.Errorf("%+v: %s, %v; want %s", c.f, names(got), err, c.want)
+		if err != nil || namesOf(got) != c.want {
+			t.Errorf("%+v: %s, %v; want %s", c.f, namesOf(got), err, c.want)
 		}
 	}
 }
@@ -158,13 +158,13 @@ func testList(t *testing.T, s approval.Store) {
 func testAnswers(t *testing.T, s approval.Store) {
 	t.Helper()
 	of := func(born uint64, run string, state approval.State, scope approval.Scope) approval.Entry {
-		return answeredEntry(entry(born, "pkg", run), state, scope, time.Time{})
+		return answeredEntry(newEntry(born, "pkg", run), state, scope, time.Time{})
 	}
 	ended := of(5, "r1", approval.Approved, approval.ScopeEverywhere)
 	ended.State = approval.Expired
-	apply(t, s, of(1, "r1", approval.Approved, approval.ScopeRun), of(2, "r2", approval.Denied, approval.ScopePolicy),
-		of(3, "r3", approval.Approved, approval.ScopeEverywhere), entry(4, "pkg", "r1"), ended, of(7, "r4", approval.Approved, approval.ScopeOnce))
-	apply(t, s, answeredEntry(entry(6, "other", "r1"), approval.Approved, approval.ScopeEverywhere, time.Time{}))
+	applyEntries(t, s, of(1, "r1", approval.Approved, approval.ScopeRun), of(2, "r2", approval.Denied, approval.ScopePolicy),
+		of(3, "r3", approval.Approved, approval.ScopeEverywhere), newEntry(4, "pkg", "r1"), ended, of(7, "r4", approval.Approved, approval.ScopeOnce))
+	applyEntries(t, s, answeredEntry(newEntry(6, "other", "r1"), approval.Approved, approval.ScopeEverywhere, time.Time{}))
 	for _, c := range []struct {
 		run, policy string
 		want        []uint64
@@ -190,12 +190,12 @@ func testAnswers(t *testing.T, s approval.Store) {
 func testDue(t *testing.T, s approval.Store) {
 	t.Helper()
 	at := noon().Add(100 * time.Hour)
-	endless := entry(4, "endless", "r1")
+	endless := newEntry(4, "endless", "r1")
 	endless.Expires = time.Time{}
-	over := entry(5, "over", "r1")
+	over := newEntry(5, "over", "r1")
 	over.State = approval.Superseded
-	apply(t, s, entry(1, "one", "r1"), answeredEntry(entry(2, "two", "r1"), approval.Approved, approval.ScopeRun, at), entry(3, "three", "r1"), endless, over,
-		answeredEntry(entry(6, "forever", "r1"), approval.Approved, approval.ScopeRun, time.Time{}))
+	applyEntries(t, s, newEntry(1, "one", "r1"), answeredEntry(newEntry(2, "two", "r1"), approval.Approved, approval.ScopeRun, at), newEntry(3, "three", "r1"), endless, over,
+		answeredEntry(newEntry(6, "forever", "r1"), approval.Approved, approval.ScopeRun, time.Time{}))
 	first := noon().Add(time.Second + time.Hour)
 	for _, c := range []struct {
 		now   time.Time
@@ -210,16 +210,16 @@ func testDue(t *testing.T, s approval.Store) {
 		{at, 9, "[one three two]", time.Time{}},
 	} {
 		due, next, err := s.Due(t.Context(), c.now, c.limit)
-		if err != nil || names(due) != c.want || !next.Equal(c.next) {
-			t.Errorf("at %v: %s, %v, %v; want %s, %v", c.now, names(due), next, err, c.want, c.next)
+		if err != nil || namesOf(due) != c.want || !next.Equal(c.next) {
+			t.Errorf("at %v: %s, %v, %v; want %s, %v", c.now, namesOf(due), next, err, c.want, c.next)
 		}
 	}
 }
 
 func testEvents(t *testing.T, s approval.Store) {
 	t.Helper()
-	apply(t, s, entry(0, "zero", "r1"), entry(4, "four", "r1"))
-	apply(t, s, entry(9, "nine", "r1"))
+	applyEntries(t, s, newEntry(0, "zero", "r1"), newEntry(4, "four", "r1"))
+	applyEntries(t, s, newEntry(9, "nine", "r1"))
 	all, err := s.Events(t.Context(), 0, 10)
 	want := []approval.Event{
 		{Number: 1, At: noon(), Name: approval.EventAsked, ID: "ap-000000"},
@@ -241,7 +241,7 @@ func testEvents(t *testing.T, s approval.Store) {
 
 func testReset(t *testing.T, s approval.Store) {
 	t.Helper()
-	apply(t, s, entry(1, "one", "r1"), answeredEntry(entry(2, "two", "r1"), approval.Approved, approval.ScopeEverywhere, time.Time{}))
+	applyEntries(t, s, newEntry(1, "one", "r1"), answeredEntry(newEntry(2, "two", "r1"), approval.Approved, approval.ScopeEverywhere, time.Time{}))
 	if err := s.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -252,18 +252,18 @@ func testReset(t *testing.T, s approval.Store) {
 	if err := errors.Join(err, err2, err3, err4); err != nil || len(found)+len(answers)+len(events) > 0 || !p.At.IsZero() {
 		t.Error(err, found, answers, events, p)
 	}
-	apply(t, s, entry(1, "one", "r1")) // and begins anew
+	applyEntries(t, s, newEntry(1, "one", "r1")) // and begins anew
 }
 
 // testRuns: runs are added, and everybody who asked is found.
 func testRuns(t *testing.T, s approval.Store) {
 	t.Helper()
-	e := entry(1, "one", "r0")
-	apply(t, s, e)
+	e := newEntry(1, "one", "r0")
+	applyEntries(t, s, e)
 	for i := range 70 {
 		e.Runs = append(e.Runs, approval.AskingRun{Run: fmt.Sprintf("more-%d", i), Policy: "p"})
 	}
-	apply(t, s, e)
+	applyEntries(t, s, e)
 	got, err := s.Get(t.Context(), e.ID)
 	if diff := cmp.Diff(e.Runs, got.Runs); err != nil || diff != "" {
 		t.Error(err, diff)

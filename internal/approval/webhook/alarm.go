@@ -53,24 +53,24 @@ type AlarmSource func(ctx context.Context, from uint64) iter.Seq2[alarms.Step, e
 
 // alarmsOf is the name of a hook's second cursor: how far it was told of the log's alarms.
 // The two are told beside each other, each in order.
-func (h Hook) alarmsOf() string { return h.name() + " alarms" }
+func (h Hook) alarmsOf() string { return h.hookName() + " alarms" }
 
 // serveAlarms is a hook's life as far as alarms go.
 func (s *Sender) serveAlarms(ctx context.Context, h Hook) {
-	log := s.cfg.Logger.With("webhook", h.name())
+	log := s.cfg.Logger.With("webhook", h.hookName())
 	last := s.cfg.FirstAlarm // no cursor of an earlier daemon is past it
 	for pause := firstPause; ctx.Err() == nil; pause = longer(pause) {
 		if err := s.followAlarms(ctx, h, &last, log); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "the alarms of the log could not be read for a webhook", "err", err)
 		}
-		wait(ctx, pause)
+		waitPause(ctx, pause)
 	}
 }
 
 // followAlarms delivers from where the hook stands, which is not past last. A hook that is new
 // begins with this daemon's first record.
 func (s *Sender) followAlarms(ctx context.Context, h Hook, last *uint64, log *slog.Logger) error {
-	next, err := s.stand(ctx, h.alarmsOf(), s.cfg.FirstAlarm, *last, log)
+	next, err := s.findPosition(ctx, h.alarmsOf(), s.cfg.FirstAlarm, *last, log)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *Sender) followAlarms(ctx context.Context, h Hook, last *uint64, log *sl
 			return err
 		}
 		if step.Alarm != nil {
-			s.tell(ctx, h, alarmMessage(h.Format, *step.Alarm), log)
+			s.tellHook(ctx, h, alarmMessage(h.Format, *step.Alarm), log)
 		}
 		if ctx.Err() != nil {
 			return nil // not done with it
@@ -95,8 +95,8 @@ func (s *Sender) followAlarms(ctx context.Context, h Hook, last *uint64, log *sl
 // wantsAlarms tells whether a hook is told of alarms.
 func (h Hook) wantsAlarms() bool { return h.Events == nil || slices.Contains(h.Events, EventAlarm) }
 
-func alarmMessage(f Format, r audit.Record) message {
-	return message{number: r.Seq + 1, at: r.Time, name: EventAlarm, body: func() ([]byte, error) {
+func alarmMessage(f Format, r audit.Record) hookMessage {
+	return hookMessage{number: r.Seq + 1, at: r.Time, name: EventAlarm, body: func() ([]byte, error) {
 		if f == Slack {
 			return json.Marshal(slackMessage{Text: alarmText(r)})
 		}

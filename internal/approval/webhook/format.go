@@ -89,7 +89,7 @@ type Answered struct {
 	Expires time.Time      `json:"expires,omitzero"`
 }
 
-func (f Format) body(e approval.Event) ([]byte, error) {
+func (f Format) encodeBody(e approval.Event) ([]byte, error) {
 	if f == Slack {
 		return json.Marshal(slackMessage{Text: slackText(e)})
 	}

@@ -107,9 +107,9 @@ func EventNames() []approval.EventName {
 	}
 }
 
-// name is the hook's in the store and in messages: its host, and a digest since
+// hookName is the hook's in the store and in messages: its host, and a digest since
 // the path of a URL can be a secret.
-func (h Hook) name() string {
+func (h Hook) hookName() string {
 	sum := sha256.Sum256([]byte(h.URL + "\x00" + string(h.Format)))
 	u, err := url.Parse(h.URL)
 	if err != nil {
@@ -174,7 +174,7 @@ func New(cfg Config) (*Sender, error) {
 func (s *Sender) Run(ctx context.Context) {
 	var hooks sync.WaitGroup
 	for _, h := range s.cfg.Hooks {
-		errand.In(&hooks, func() { errand.Stay(ctx, func() { s.serve(ctx, h) }) })
+		errand.In(&hooks, func() { errand.Stay(ctx, func() { s.serveHook(ctx, h) }) })
 		if s.cfg.Alarms != nil && h.wantsAlarms() {
 			errand.In(&hooks, func() { errand.Stay(ctx, func() { s.serveAlarms(ctx, h) }) })
 		}
@@ -183,22 +183,22 @@ func (s *Sender) Run(ctx context.Context) {
 	s.client.CloseIdleConnections()
 }
 
-// serve is one hook's life.
-func (s *Sender) serve(ctx context.Context, h Hook) {
-	log := s.cfg.Logger.With("webhook", h.name())
+// serveHook is one hook's life.
+func (s *Sender) serveHook(ctx context.Context, h Hook) {
+	log := s.cfg.Logger.With("webhook", h.hookName())
 	last := s.cfg.Source.LastEvent() // no cursor of an earlier daemon is past it
 	for pause := firstPause; ctx.Err() == nil; pause = longer(pause) {
-		if err := s.follow(ctx, h, &last, log); err != nil && ctx.Err() == nil {
+		if err := s.followHook(ctx, h, &last, log); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "the events of the approval queue could not be read for a webhook", "err", err)
 		}
-		wait(ctx, pause)
+		waitPause(ctx, pause)
 	}
 }
 
-// stand is where a cursor stands. One that is new, or is past the last number that it can have,
+// findPosition is where a cursor stands. One that is new, or is past the last number that it can have,
 // begins with first: the log was put back to an earlier state then, and what has come to it since
 // has numbers that were told of before.
-func (s *Sender) stand(ctx context.Context, name string, first, last uint64, log *slog.Logger) (uint64, error) {
+func (s *Sender) findPosition(ctx context.Context, name string, first, last uint64, log *slog.Logger) (uint64, error) {
 	at, known, err := s.cfg.Cursors.Cursor(ctx, name)
 	if err != nil || known && at <= last {
 		return at, err
@@ -209,10 +209,10 @@ func (s *Sender) stand(ctx context.Context, name string, first, last uint64, log
 	return first, s.cfg.Cursors.SetCursor(ctx, name, first)
 }
 
-// follow delivers from where the hook stands, which is not past last. A hook that is new begins
+// followHook delivers from where the hook stands, which is not past last. A hook that is new begins
 // now.
-func (s *Sender) follow(ctx context.Context, h Hook, last *uint64, log *slog.Logger) error {
-	cursor, err := s.stand(ctx, h.name(), s.cfg.Source.LastEvent(), *last, log)
+func (s *Sender) followHook(ctx context.Context, h Hook, last *uint64, log *slog.Logger) error {
+	cursor, err := s.findPosition(ctx, h.hookName(), s.cfg.Source.LastEvent(), *last, log)
 	if err != nil {
 		return err
 	}
@@ -222,32 +222,32 @@ func (s *Sender) follow(ctx context.Context, h Hook, last *uint64, log *slog.Log
 			return err
 		}
 		if h.Events == nil || slices.Contains(h.Events, event.Name) {
-			s.tell(ctx, h, queueMessage(h.Format, event), log)
+			s.tellHook(ctx, h, queueMessage(h.Format, event), log)
 		}
 		if ctx.Err() != nil {
 			return nil // not done with it
 		}
-		if err := s.cfg.Cursors.SetCursor(ctx, h.name(), event.Number); err != nil {
+		if err := s.cfg.Cursors.SetCursor(ctx, h.hookName(), event.Number); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// message is an event on its way to one hook.
-type message struct {
+// hookMessage is an event on its way to one hook.
+type hookMessage struct {
 	number uint64
 	at     time.Time
 	name   approval.EventName
 	body   func() ([]byte, error)
 }
 
-func queueMessage(f Format, e approval.Event) message {
-	return message{number: e.Number, at: e.At, name: e.Name, body: func() ([]byte, error) { return f.body(e) }}
+func queueMessage(f Format, e approval.Event) hookMessage {
+	return hookMessage{number: e.Number, at: e.At, name: e.Name, body: func() ([]byte, error) { return f.encodeBody(e) }}
 }
 
-// tell tries until the message is taken, is too old, or ctx ends.
-func (s *Sender) tell(ctx context.Context, h Hook, m message, log *slog.Logger) {
+// tellHook tries until the message is taken, is too old, or ctx ends.
+func (s *Sender) tellHook(ctx context.Context, h Hook, m hookMessage, log *slog.Logger) {
 	body, err := m.body()
 	if err != nil {
 		log.ErrorContext(ctx, "an event can't be told to a webhook", "number", m.number, "err", err)
@@ -258,16 +258,16 @@ func (s *Sender) tell(ctx context.Context, h Hook, m message, log *slog.Logger) 
 			log.WarnContext(ctx, "an event is too old to be told to a webhook", "number", m.number, "event", m.name)
 			return
 		}
-		err := s.post(ctx, h, m, body)
+		err := s.postMessage(ctx, h, m, body)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		log.WarnContext(ctx, "a webhook did not take an event; it is tried again", "number", m.number, "err", err, "pause", pause)
-		wait(ctx, pause+rand.N(pause/4)) // #nosec G404 -- only spreads the load
+		waitPause(ctx, pause+rand.N(pause/4)) // #nosec G404 -- only spreads the load
 	}
 }
 
-func (s *Sender) post(ctx context.Context, h Hook, m message, body []byte) (err error) {
+func (s *Sender) postMessage(ctx context.Context, h Hook, m hookMessage, body []byte) (err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("the request can't be made")
@@ -307,7 +307,7 @@ func Sign(secret []byte, at time.Time, body []byte) string {
 
 func longer(pause time.Duration) time.Duration { return min(2*pause, longPause) }
 
-func wait(ctx context.Context, pause time.Duration) {
+func waitPause(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

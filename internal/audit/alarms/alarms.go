@@ -59,15 +59,15 @@ func Watch(ctx context.Context, log Log, from uint64) iter.Seq2[Step, error] {
 				return
 			case <-grown:
 			}
-			if !rest(ctx) {
+			if !restBetweenReads(ctx) {
 				return
 			}
 		}
 	}
 }
 
-// rest keeps a busy log from being read for each of its records.
-func rest(ctx context.Context) bool {
+// restBetweenReads keeps a busy log from being read for each of its records.
+func restBetweenReads(ctx context.Context) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -51,8 +51,8 @@ const (
 	rotationLine = "key-rotation "
 )
 
-// text is what is signed.
-func (c Checkpoint) text() string {
+// signedText is what is signed.
+func (c Checkpoint) signedText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
 	if !c.Time.IsZero() {
@@ -70,11 +70,11 @@ func (c Checkpoint) Sign(keys ...Key) ([]byte, error) {
 	for _, k := range keys {
 		signers = append(signers, k.signer)
 	}
-	return note.Sign(&note.Note{Text: c.text()}, signers...)
+	return note.Sign(&note.Note{Text: c.signedText()}, signers...)
 }
 
-// parse reads the text of a note. Extension lines of others are passed over.
-func parse(text string) (Checkpoint, error) {
+// parseText reads the text of a note. Extension lines of others are passed over.
+func parseText(text string) (Checkpoint, error) {
 	var c Checkpoint
 	wrong := func(what string) (Checkpoint, error) {
 		return c, fault.Invalid("the log checkpoint is not one: %s", what)

@@ -110,7 +110,7 @@ func parseKey(secret string) (Key, error) {
 		return Key{}, fmt.Errorf("it has %d bytes, and a key has %d", max(0, len(data)-1), ed25519.SeedSize)
 	}
 	seed := data[1:]
-	if weak(seed) {
+	if isWeakSeed(seed) {
 		return Key{}, errors.New("it is weak: its bytes are not random")
 	}
 	signer, err := note.NewSigner(secret)
@@ -128,8 +128,8 @@ func parseKey(secret string) (Key, error) {
 	return Key{signer: signer, secret: secret, public: text}, nil
 }
 
-// weak: 32 random bytes have fewer than 16 different values once in 10^12 times.
-func weak(seed []byte) bool {
+// isWeakSeed: 32 random bytes have fewer than 16 different values once in 10^12 times.
+func isWeakSeed(seed []byte) bool {
 	seen := map[byte]bool{}
 	for _, b := range seed {
 		seen[b] = true

@@ -25,7 +25,7 @@ func NewKeyring(text string) (Keyring, error) {
 		if l == "" || strings.HasPrefix(l, "#") {
 			continue
 		}
-		if err := r.add(l); err != nil {
+		if err := r.addKey(l); err != nil {
 			return Keyring{}, err
 		}
 	}
@@ -35,7 +35,7 @@ func NewKeyring(text string) (Keyring, error) {
 	return r, nil
 }
 
-func (r *Keyring) add(line string) error {
+func (r *Keyring) addKey(line string) error {
 	if slices.Contains(r.lines, line) {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (r Keyring) Open(msg []byte) (Checkpoint, error) {
 	}
 	n, err := note.Open(msg, list(r.verifiers))
 	if unverified, ok := errors.AsType[*note.UnverifiedNoteError](err); ok {
-		c, err := parse(unverified.Note.Text)
+		c, err := parseText(unverified.Note.Text)
 		if err != nil {
 			return Checkpoint{}, err
 		}
@@ -67,7 +67,7 @@ func (r Keyring) Open(msg []byte) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, fault.Invalid("the log checkpoint is damaged: %s", err)
 	}
-	return parse(n.Text)
+	return parseText(n.Text)
 }
 
 // Learn looks for rotations: a note in which a trusted key vouches for another
@@ -84,7 +84,7 @@ func (r *Keyring) Learn(msg []byte) bool {
 	if n, err := note.Open(msg, list(both.verifiers)); err != nil || len(n.Sigs) != 2 {
 		return false
 	}
-	return r.add(c.OldKey) == nil && r.add(c.NewKey) == nil
+	return r.addKey(c.OldKey) == nil && r.addKey(c.NewKey) == nil
 }
 
 // list is note.Verifiers of any names; several keys may have one name.

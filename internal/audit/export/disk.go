@@ -9,11 +9,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
-// disk is where outputs and cursors are. The tests put one under them that dies
+// exportDisk is where outputs and cursors are. The tests put one under them that dies
 // at a chosen call.
-type disk interface {
-	open(path string, mustBeNew bool) (file, error)
-	read(path string) ([]byte, error)
+type exportDisk interface {
+	openFile(path string, mustBeNew bool) (file, error)
+	readFile(path string) ([]byte, error)
 	// replace writes a file whole or not at all, its bytes durable.
 	replace(path string, data []byte) error
 	syncDir(dir string) error
@@ -35,7 +35,7 @@ type osDisk struct{ trees []hostpath.Tree }
 // maxCursor bounds what is read of a cursor, in bytes.
 const maxCursor = 64 << 10
 
-func (d osDisk) open(path string, mustBeNew bool) (file, error) {
+func (d osDisk) openFile(path string, mustBeNew bool) (file, error) {
 	entry, err := hostpath.Find(path, d.trees)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (d osDisk) open(path string, mustBeNew bool) (file, error) {
 	return &osFile{File: f}, nil
 }
 
-func (d osDisk) read(path string) ([]byte, error) {
+func (d osDisk) readFile(path string) ([]byte, error) {
 	entry, err := hostpath.Find(path, d.trees)
 	if err != nil {
 		return nil, err

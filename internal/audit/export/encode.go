@@ -69,40 +69,40 @@ func fields() []field {
 		{"ecosystem", func(r audit.Record) string { return r.Ecosystem }, false},
 		{"sandbox", func(r audit.Record) string { return r.Sandbox }, false},
 		{"policy_digest", func(r audit.Record) string { return r.Policy }, false},
-		{"requested_claimed", func(r audit.Record) string { return mark(r.RequestedClaimed) }, true},
-		{"guest_claimed", func(r audit.Record) string { return mark(r.GuestClaimed) }, true},
+		{"requested_claimed", func(r audit.Record) string { return markText(r.RequestedClaimed) }, true},
+		{"guest_claimed", func(r audit.Record) string { return markText(r.GuestClaimed) }, true},
 		{"file", func(r audit.Record) string { return r.File }, false},
-		{"size", func(r audit.Record) string { return number(r.Size) }, true},
+		{"size", func(r audit.Record) string { return formatNumber(r.Size) }, true},
 		{"rule", func(r audit.Record) string { return r.Rule }, false},
 		{"reason", func(r audit.Record) string { return r.Reason }, false},
 		{"request_id", func(r audit.Record) string { return r.RequestID }, false},
 		{"approval_id", func(r audit.Record) string { return r.Approval }, false},
-		{"count", func(r audit.Record) string { return number(int64(r.Count)) }, true},
+		{"count", func(r audit.Record) string { return formatNumber(int64(r.Count)) }, true},
 		{"command", func(r audit.Record) string { return structured(len(r.Command) > 0, r.Command) }, false},
 		{"user", func(r audit.Record) string { return personal(r, r.User) }, false},
 		{"token", func(r audit.Record) string { return r.OwnerToken() }, false},
 		{"task", func(r audit.Record) string { return personal(r, r.Task) }, false},
-		{"exit_code", exit, true},
+		{"exit_code", exitText, true},
 		{"withheld", func(r audit.Record) string { return structured(len(r.Withheld) > 0, r.Withheld) }, false},
 		{"detail", func(r audit.Record) string { return structured(len(r.Detail) > 0, r.Detail) }, false},
 	}
 }
 
-func mark(is bool) string {
+func markText(is bool) string {
 	if is {
 		return "true"
 	}
 	return ""
 }
 
-func number(n int64) string {
+func formatNumber(n int64) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.FormatInt(n, 10)
 }
 
-func exit(r audit.Record) string {
+func exitText(r audit.Record) string {
 	if r.Exit == nil {
 		return ""
 	}
@@ -121,15 +121,15 @@ func structured(there bool, value any) string {
 	if !there {
 		return ""
 	}
-	data, err := plain(value)
+	data, err := plainJSON(value)
 	if err != nil {
 		return "" // strings and numbers only: it can't be
 	}
 	return string(data)
 }
 
-// plain is JSON without HTML escapes and without the newline.
-func plain(value any) ([]byte, error) {
+// plainJSON is JSON without HTML escapes and without the newline.
+func plainJSON(value any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -233,7 +233,7 @@ type ordered struct {
 
 func jsonLine(r audit.Record) ([]byte, error) {
 	r.User, r.Task = personal(r, r.User), personal(r, r.Task)
-	data, err := plain(ordered{
+	data, err := plainJSON(ordered{
 		r.Time.UTC(), r.Run, r.Package, r.RequestedVersion, r.InstalledVersion, r.SourceURL, r.SHA256, r.ResolvedBy, r.Outcome, r,
 	})
 	if err != nil {

@@ -132,11 +132,11 @@ func (d mortalDisk) killed() bool {
 	return *d.left < 0
 }
 
-func (d mortalDisk) open(path string, mustBeNew bool) (file, error) {
+func (d mortalDisk) openFile(path string, mustBeNew bool) (file, error) {
 	if d.killed() {
 		return nil, errKilled
 	}
-	f, err := d.osDisk.open(path, mustBeNew)
+	f, err := d.osDisk.openFile(path, mustBeNew)
 	return mortalFile{f, d}, err
 }
 
@@ -232,8 +232,8 @@ func TestAFollowerThatDiesResumes(t *testing.T) {
 	}
 }
 
-func follow(d disk, out, cur string, format Format, records, perCommit int) error {
-	o, err := open(d, out, cur, format)
+func follow(d exportDisk, out, cur string, format Format, records, perCommit int) error {
+	o, err := openOutput(d, out, cur, format)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ const cursorVersion = 1
 // says. So no record is lost and none is there twice. It is for one goroutine,
 // and one process at a time has the file.
 type Output struct {
-	disk   disk
+	disk   exportDisk
 	format Format
 	path   string
 	cursor string // "": there is none
@@ -44,17 +44,17 @@ type Output struct {
 // Open opens an output. Without a cursor ("") the file must not be there yet. The paths are
 // absolute; links in the trees are not followed, which is a *hostpath.LinkError.
 func Open(path, cursor string, format Format, trees []hostpath.Tree) (*Output, error) {
-	return open(osDisk{trees}, path, cursor, format)
+	return openOutput(osDisk{trees}, path, cursor, format)
 }
 
-func open(d disk, path, cursorPath string, format Format) (*Output, error) {
+func openOutput(d exportDisk, path, cursorPath string, format Format) (*Output, error) {
 	o := &Output{disk: d, format: format, path: path, cursor: cursorPath}
 	known, err := o.readCursor()
 	if err != nil {
 		return nil, err
 	}
 	if cursorPath == "" || !known {
-		return o, o.begin()
+		return o, o.beginFile()
 	}
 	return o, o.resume()
 }
@@ -64,7 +64,7 @@ func (o *Output) readCursor() (bool, error) {
 	if o.cursor == "" {
 		return false, nil
 	}
-	data, err := o.disk.read(o.cursor)
+	data, err := o.disk.readFile(o.cursor)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -80,10 +80,10 @@ func (o *Output) readCursor() (bool, error) {
 	return true, nil
 }
 
-// begin makes a new file. With a cursor, one that is there may only have what
+// beginFile makes a new file. With a cursor, one that is there may only have what
 // came before the first commit.
-func (o *Output) begin() error {
-	f, err := o.disk.open(o.path, o.cursor == "")
+func (o *Output) beginFile() error {
+	f, err := o.disk.openFile(o.path, o.cursor == "")
 	if errors.Is(err, fs.ErrExist) {
 		return fault.New(fault.ErrConflict, "%s is there already; remove it, or go on with it by a cursor", o.path)
 	}
@@ -91,7 +91,7 @@ func (o *Output) begin() error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the output can't be made")
 	}
 	o.file = f
-	if err := o.lock(); err != nil {
+	if err := o.lockFile(); err != nil {
 		return err
 	}
 	size, err := f.Size()
@@ -114,12 +114,12 @@ func (o *Output) begin() error {
 
 // resume goes on where the cursor stands.
 func (o *Output) resume() error {
-	f, err := o.disk.open(o.path, false)
+	f, err := o.disk.openFile(o.path, false)
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the output can't be opened")
 	}
 	o.file, o.ahead = f, o.at
-	if err := o.lock(); err != nil {
+	if err := o.lockFile(); err != nil {
 		return err
 	}
 	size, err := f.Size()
@@ -142,7 +142,7 @@ func (o *Output) resume() error {
 	return nil
 }
 
-func (o *Output) lock() error {
+func (o *Output) lockFile() error {
 	if err := o.file.Lock(); err != nil {
 		return errors.Join(fault.Wrap(fault.ErrConflict, err, "another export writes to %s", o.path), o.file.Close())
 	}

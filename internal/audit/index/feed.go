@@ -17,8 +17,8 @@ import (
 // batchRecords are taken in one transaction.
 const batchRecords = 8192
 
-// feed takes the log's records up to but not including end.
-func (f *files) feed(ctx context.Context, log Log, end uint64, progress func(done, end uint64)) error {
+// feedRecords takes the log's records up to but not including end.
+func (f *files) feedRecords(ctx context.Context, log Log, end uint64, progress func(done, end uint64)) error {
 	scratch, most := f.next == 0, mostTexts
 	if scratch {
 		most = bulkTexts
@@ -27,11 +27,11 @@ func (f *files) feed(ctx context.Context, log Log, end uint64, progress func(don
 		if progress != nil {
 			progress(f.next, end)
 		}
-		if err := f.batch(ctx, log, end, scratch); err != nil {
-			f.forget() // what got numbers may be rolled back
+		if err := f.feedBatch(ctx, log, end, scratch); err != nil {
+			f.forgetTables() // what got numbers may be rolled back
 			return err
 		}
-		f.texts.shed(most)
+		f.texts.shedUnused(most)
 	}
 	if !f.ready {
 		for _, statement := range secondary() {
@@ -41,8 +41,8 @@ func (f *files) feed(ctx context.Context, log Log, end uint64, progress func(don
 		}
 		f.ready = true
 	}
-	if scratch && f.texts.size() > mostTexts {
-		f.forget() // the memory is only worth it while much comes
+	if scratch && f.texts.sizeInMemory() > mostTexts {
+		f.forgetTables() // the memory is only worth it while much comes
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ type statements struct {
 	find, text, rows, locks, findShape, shape, count *sql.Stmt
 }
 
-func (f *files) batch(ctx context.Context, log Log, end uint64, scratch bool) (err error) {
+func (f *files) feedBatch(ctx context.Context, log Log, end uint64, scratch bool) (err error) {
 	tx, err := f.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (f *files) batch(ctx context.Context, log Log, end uint64, scratch bool) (e
 			err = errors.Join(err, ignoreDone(tx.Rollback()))
 		}
 	}()
-	b := batch{files: f, st: &statements{tx: tx}, next: f.next, boxes: map[int64]*box{}}
+	b := feedBatch{files: f, st: &statements{tx: tx}, next: f.next, boxes: map[int64]*sandboxSums{}}
 	for _, s := range []struct {
 		to   **sql.Stmt
 		text string
@@ -80,10 +80,10 @@ func (f *files) batch(ctx context.Context, log Log, end uint64, scratch bool) (e
 			return err
 		}
 	}
-	if err := b.take(ctx, log, min(end, f.next+batchRecords), scratch); err != nil {
+	if err := b.takeRecords(ctx, log, min(end, f.next+batchRecords), scratch); err != nil {
 		return err
 	}
-	if err := b.flush(ctx); err != nil {
+	if err := b.flushRows(ctx); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
@@ -100,31 +100,31 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// batch is one transaction's work.
-type batch struct {
+// feedBatch is one transaction's work.
+type feedBatch struct {
 	files *files
 	st    *statements
 	next  uint64
 	last  *audit.Record // nil: none was taken
 	args  []any         // of rows not yet inserted
-	boxes map[int64]*box
+	boxes map[int64]*sandboxSums
 }
 
-// box sums up a sandbox's records of this batch.
-type box struct {
+// sandboxSums sums up a sandbox's records of this batch.
+type sandboxSums struct {
 	run, policy, locks int64
 	user, token        int64
 	first, last        uint64
 	served, installed  int
 }
 
-// take takes the records up to end, decoded in another goroutine.
-func (b *batch) take(ctx context.Context, log Log, end uint64, scratch bool) error {
+// takeRecords takes the records up to end, decoded in another goroutine.
+func (b *feedBatch) takeRecords(ctx context.Context, log Log, end uint64, scratch bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for part := range readAhead(ctx, log, b.next, end) {
 		for _, r := range part.records {
-			if err := b.record(ctx, r, scratch); err != nil {
+			if err := b.takeRecord(ctx, r, scratch); err != nil {
 				return err
 			}
 		}
@@ -139,19 +139,19 @@ func (b *batch) take(ctx context.Context, log Log, end uint64, scratch bool) err
 	return nil
 }
 
-func (b *batch) record(ctx context.Context, r audit.Record, scratch bool) error {
+func (b *feedBatch) takeRecord(ctx context.Context, r audit.Record, scratch bool) error {
 	if r.Seq < b.next {
 		return fault.Invalid("the log is damaged: record %d comes after record %d", r.Seq, int64(b.next)-1)
 	}
 	if !scratch && erases(r) {
 		return errAnew // what was taken before may hold what is erased now
 	}
-	row, err := b.row(ctx, r)
+	row, err := b.makeRow(ctx, r)
 	if err != nil {
 		return err
 	}
 	b.next, b.last = r.Seq+1, &r
-	if err := b.sum(ctx, r, &row); err != nil {
+	if err := b.sumRecord(ctx, r, &row); err != nil {
 		return err
 	}
 	b.args = row.append(b.args, r)
@@ -172,8 +172,8 @@ func insertRows(rows int) string {
 	return "INSERT INTO records (" + columns + ") VALUES " + strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
 }
 
-// flush writes what is left and what was summed up.
-func (b *batch) flush(ctx context.Context) error {
+// flushRows writes what is left and what was summed up.
+func (b *feedBatch) flushRows(ctx context.Context) error {
 	if n := len(b.args) / columnCount; n > 0 {
 		if _, err := b.st.tx.ExecContext(ctx, insertRows(n), b.args...); err != nil {
 			return err
@@ -189,7 +189,7 @@ func (b *batch) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.files.shapes.flush(ctx, b.st); err != nil {
+	if err := b.files.shapes.flushCounts(ctx, b.st); err != nil {
 		return err
 	}
 	if b.last == nil {
@@ -208,8 +208,8 @@ type row struct {
 	flags                                                                                                   int
 }
 
-func (b *batch) row(ctx context.Context, r audit.Record) (row, error) {
-	n := row{flags: flags(r)}
+func (b *feedBatch) makeRow(ctx context.Context, r audit.Record) (row, error) {
+	n := row{flags: recordFlags(r)}
 	for _, part := range []struct {
 		to   *int64
 		text string
@@ -239,7 +239,7 @@ func (b *batch) row(ctx context.Context, r audit.Record) (row, error) {
 		{&n.locks, r.Detail["lockfiles_digest"]},
 	} {
 		var err error
-		if *part.to, err = b.files.texts.id(ctx, b.st, part.text); err != nil {
+		if *part.to, err = b.files.texts.textID(ctx, b.st, part.text); err != nil {
 			return n, err
 		}
 	}
@@ -259,10 +259,10 @@ func (n row) append(args []any, r audit.Record) []any {
 		n.flags, n.shape, exit, request)
 }
 
-// sum adds a record to its sandbox's, and gives it its shape.
-func (b *batch) sum(ctx context.Context, r audit.Record, n *row) error {
+// sumRecord adds a record to its sandbox's, and gives it its shape.
+func (b *feedBatch) sumRecord(ctx context.Context, r audit.Record, n *row) error {
 	if n.sandbox != 0 {
-		if err := b.box(ctx, r, *n); err != nil {
+		if err := b.sumSandbox(ctx, r, *n); err != nil {
 			return err
 		}
 	}
@@ -276,14 +276,14 @@ func (b *batch) sum(ctx context.Context, r audit.Record, n *row) error {
 		s.locks = b.boxes[n.sandbox].locks
 	}
 	var err error
-	n.shape, err = b.files.shapes.of(ctx, b.st, s, r.Seq)
+	n.shape, err = b.files.shapes.shapeOf(ctx, b.st, s, r.Seq)
 	return err
 }
 
-func (b *batch) box(ctx context.Context, r audit.Record, n row) error {
+func (b *feedBatch) sumSandbox(ctx context.Context, r audit.Record, n row) error {
 	s := b.boxes[n.sandbox]
 	if s == nil {
-		s = &box{first: r.Seq}
+		s = &sandboxSums{first: r.Seq}
 		b.boxes[n.sandbox] = s
 		if err := b.st.locks.QueryRowContext(ctx, n.sandbox).Scan(&s.locks); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -308,7 +308,7 @@ func (b *batch) box(ctx context.Context, r audit.Record, n row) error {
 	return nil
 }
 
-func flags(r audit.Record) int {
+func recordFlags(r audit.Record) int {
 	set := 0
 	for _, f := range []struct {
 		is  bool

@@ -63,13 +63,13 @@ func openFiles(ctx context.Context, path string, log Log) (*files, error) {
 		return nil, err
 	}
 	f := &files{path: path, texts: newDictionary(), shapes: newShapes()}
-	if f.writer, err = sql.Open("sqlite", source(path, writing)); err != nil {
+	if f.writer, err = sql.Open("sqlite", sourceURL(path, writing)); err != nil {
 		return nil, err
 	}
 	f.writer.SetMaxOpenConns(1)
-	if f.reader, err = sql.Open("sqlite", source(path, reading)); err == nil {
+	if f.reader, err = sql.Open("sqlite", sourceURL(path, reading)); err == nil {
 		f.reader.SetMaxOpenConns(4)
-		err = f.check(ctx, log, fresh, closed)
+		err = f.checkTables(ctx, log, fresh, closed)
 	}
 	if err != nil {
 		f.abandon()
@@ -98,7 +98,7 @@ func inspect(path string) (fresh, closed bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	got, err := sum(path)
+	got, err := sumFile(path)
 	if err != nil {
 		return false, false, err
 	}
@@ -114,7 +114,7 @@ const (
 	shmSuffix = "-shm"
 )
 
-func sum(path string) (string, error) {
+func sumFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -127,8 +127,8 @@ func sum(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// remove removes all files of the index.
-func remove(path string) error {
+// removeIndex removes all files of the index.
+func removeIndex(path string) error {
 	for _, suffix := range []string{sumSuffix, walSuffix, shmSuffix, ""} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fault.Wrap(fault.ErrUnavailable, err, "the audit log's damaged index can't be removed")
@@ -143,7 +143,7 @@ const (
 	reading
 )
 
-func source(path string, use int) string {
+func sourceURL(path string, use int) string {
 	pragmas := []string{"busy_timeout(10000)", "temp_store(memory)", "trusted_schema(0)"}
 	if use == writing {
 		// After a crash the last transactions may be missing, never a half one;
@@ -156,10 +156,10 @@ func source(path string, use int) string {
 	return u.String()
 }
 
-// check makes a fresh index's tables, or looks whether an old one can be used.
-func (f *files) check(ctx context.Context, log Log, fresh, closed bool) error {
+// checkTables makes a fresh index's tables, or looks whether an old one can be used.
+func (f *files) checkTables(ctx context.Context, log Log, fresh, closed bool) error {
 	if fresh {
-		return f.create(ctx)
+		return f.createTables(ctx)
 	}
 	var app, version int
 	err := f.writer.QueryRowContext(ctx, "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)").Scan(&app, &version)
@@ -178,11 +178,11 @@ func (f *files) check(ctx context.Context, log Log, fresh, closed bool) error {
 			return errAnew
 		}
 	}
-	return f.fits(ctx, log)
+	return f.fitsLog(ctx, log)
 }
 
-// fits looks whether the log has the last record that was taken.
-func (f *files) fits(ctx context.Context, log Log) error {
+// fitsLog looks whether the log has the last record that was taken.
+func (f *files) fitsLog(ctx context.Context, log Log) error {
 	var next int64
 	var last sql.NullInt64
 	var fingerprint []byte
@@ -214,7 +214,7 @@ func (f *files) fits(ctx context.Context, log Log) error {
 	return errAnew
 }
 
-func (f *files) create(ctx context.Context) error {
+func (f *files) createTables(ctx context.Context) error {
 	for _, statement := range schema() {
 		if _, err := f.writer.ExecContext(ctx, statement); err != nil {
 			return err
@@ -231,8 +231,8 @@ func (f *files) abandon() {
 	_ = f.writer.Close()
 }
 
-// close closes the files and notes what they are like now.
-func (f *files) close() error {
+// closeTables closes the files and notes what they are like now.
+func (f *files) closeTables() error {
 	err := f.reader.Close()
 	_, folded := f.writer.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	if err := errors.Join(err, folded, f.writer.Close()); err != nil {
@@ -241,7 +241,7 @@ func (f *files) close() error {
 	if _, err := os.Stat(f.path + walSuffix); err == nil {
 		return nil // somebody else has it open: it counts as not closed
 	}
-	digest, err := sum(f.path)
+	digest, err := sumFile(f.path)
 	if err == nil {
 		err = os.WriteFile(f.path+sumSuffix, []byte(digest), 0o600)
 	}
@@ -251,5 +251,5 @@ func (f *files) close() error {
 	return nil
 }
 
-// forget drops what is remembered of the tables.
-func (f *files) forget() { f.texts, f.shapes = newDictionary(), newShapes() }
+// forgetTables drops what is remembered of the tables.
+func (f *files) forgetTables() { f.texts, f.shapes = newDictionary(), newShapes() }

@@ -73,14 +73,14 @@ type where struct {
 	args  []any
 }
 
-func (w *where) add(term string, args ...any) {
+func (w *where) addTerm(term string, args ...any) {
 	w.terms, w.args = append(w.terms, term), append(w.args, args...)
 }
 
 // Select returns the numbers of the selected records, in ascending order, and
 // whether there are more than the filter's limit.
 func (v *View) Select(ctx context.Context, f Filter) (seqs []uint64, more bool, err error) {
-	w, err := v.where(ctx, f)
+	w, err := v.whereFilter(ctx, f)
 	if err != nil {
 		return nil, false, err
 	}
@@ -96,13 +96,13 @@ func (v *View) Select(ctx context.Context, f Filter) (seqs []uint64, more bool, 
 	return seqs, false, err
 }
 
-func (v *View) where(ctx context.Context, f Filter) (*where, error) {
+func (v *View) whereFilter(ctx context.Context, f Filter) (*where, error) {
 	from, to, err := v.Between(ctx, f.Since, f.Until)
 	if err != nil {
 		return nil, err
 	}
 	w := &where{}
-	w.add("seq >= ? AND seq < ?", int64(max(from, f.From)), int64(to))
+	w.addTerm("seq >= ? AND seq < ?", int64(max(from, f.From)), int64(to))
 	named := 0
 	for _, field := range Fields() {
 		values, asked := f.Where[field.Name]
@@ -118,10 +118,10 @@ func (v *View) where(ctx context.Context, f Filter) (*where, error) {
 		return nil, fault.Invalid("unknown field; known fields: %s", fieldNames())
 	}
 	if f.Flags != 0 {
-		w.add("flags & ? = ?", f.Flags, f.Flags)
+		w.addTerm("flags & ? = ?", f.Flags, f.Flags)
 	}
 	if f.Exit != nil {
-		w.add("exit = ?", *f.Exit)
+		w.addTerm("exit = ?", *f.Exit)
 	}
 	if f.Text != "" {
 		err = v.contains(ctx, w, f.Text)
@@ -155,7 +155,7 @@ func (v *View) equals(ctx context.Context, w *where, field Field, values []strin
 	if len(terms) == 0 {
 		terms = []string{"FALSE"}
 	}
-	w.add("("+strings.Join(terms, " OR ")+")", args...)
+	w.addTerm("("+strings.Join(terms, " OR ")+")", args...)
 	return nil
 }
 

@@ -93,10 +93,10 @@ func (x *Index) Follow(ctx context.Context, failed func(error)) {
 // is made anew, once.
 func (x *Index) CatchUp(ctx context.Context) error {
 	end, _ := x.log.End()
-	if err := x.begin(ctx); err != nil {
+	if err := x.beginFeed(ctx); err != nil {
 		return err
 	}
-	defer x.done()
+	defer x.endFeed()
 	return x.catchUp(ctx, end)
 }
 
@@ -104,8 +104,8 @@ func (x *Index) CatchUp(ctx context.Context) error {
 func (x *Index) catchUp(ctx context.Context, end uint64) error {
 	var err error
 	for range 3 { // opened, fed and made anew at most twice
-		if err = x.open(ctx); err == nil {
-			err = x.files.feed(ctx, x.log, end, x.options.Progress)
+		if err = x.openFiles(ctx); err == nil {
+			err = x.files.feedRecords(ctx, x.log, end, x.options.Progress)
 		}
 		if !mustBeMadeAnew(err) {
 			break
@@ -123,8 +123,8 @@ func (x *Index) catchUp(ctx context.Context, end uint64) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "the index over the audit log can't be brought up to date")
 }
 
-// begin waits for the right to feed, open or close.
-func (x *Index) begin(ctx context.Context) error {
+// beginFeed waits for the right to feed, open or close.
+func (x *Index) beginFeed(ctx context.Context) error {
 	select {
 	case x.feeding <- struct{}{}:
 		return nil
@@ -133,10 +133,10 @@ func (x *Index) begin(ctx context.Context) error {
 	}
 }
 
-func (x *Index) done() { <-x.feeding }
+func (x *Index) endFeed() { <-x.feeding }
 
-// open opens the files if they are not; the caller may feed.
-func (x *Index) open(ctx context.Context) error {
+// openFiles opens the files if they are not; the caller may feed.
+func (x *Index) openFiles(ctx context.Context) error {
 	if x.isClosed() {
 		return fault.New(fault.ErrUnavailable, "the index over the audit log is closed")
 	}
@@ -161,7 +161,7 @@ func (x *Index) discard() error {
 		x.files.abandon()
 		x.files = nil
 	}
-	return remove(x.path)
+	return removeIndex(x.path)
 }
 
 func (x *Index) isClosed() bool {
@@ -172,10 +172,10 @@ func (x *Index) isClosed() bool {
 
 // Close ends the index; its file is as good as before at the next New.
 func (x *Index) Close() error {
-	if err := x.begin(context.Background()); err != nil {
+	if err := x.beginFeed(context.Background()); err != nil {
 		return err
 	}
-	defer x.done()
+	defer x.endFeed()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
@@ -184,5 +184,5 @@ func (x *Index) Close() error {
 	if f == nil {
 		return nil
 	}
-	return f.close()
+	return f.closeTables()
 }

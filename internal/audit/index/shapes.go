@@ -27,15 +27,15 @@ type shapes struct {
 
 func newShapes() *shapes { return &shapes{known: map[shape]int64{}, last: -1, more: map[int64]int{}} }
 
-// of returns the shape of one more record; it begins with it if it is the first.
-func (d *shapes) of(ctx context.Context, tx *statements, s shape, seq uint64) (int64, error) {
-	id, err := d.id(ctx, tx, s, seq)
+// shapeOf returns the shape of one more record; it begins with it if it is the first.
+func (d *shapes) shapeOf(ctx context.Context, tx *statements, s shape, seq uint64) (int64, error) {
+	id, err := d.shapeID(ctx, tx, s, seq)
 	d.more[id]++
 	return id, err
 }
 
-// flush adds the batch's records to the shapes' counts.
-func (d *shapes) flush(ctx context.Context, tx *statements) error {
+// flushCounts adds the batch's records to the shapes' counts.
+func (d *shapes) flushCounts(ctx context.Context, tx *statements) error {
 	for _, id := range slices.Sorted(maps.Keys(d.more)) {
 		if _, err := tx.count.ExecContext(ctx, d.more[id], id); err != nil {
 			return err
@@ -48,9 +48,9 @@ func (d *shapes) flush(ctx context.Context, tx *statements) error {
 const findShape = `SELECT shape FROM shapes WHERE package = ? AND version = ? AND sha256 = ? AND outcome = ? AND ecosystem = ? AND
 	requested = ? AND host = ? AND resolved_by = ? AND approval = ? AND locks = ? AND flags = ?`
 
-// id returns a shape's number, and gives it one, with its first record, if it
+// shapeID returns a shape's number, and gives it one, with its first record, if it
 // has none.
-func (d *shapes) id(ctx context.Context, tx *statements, s shape, first uint64) (int64, error) {
+func (d *shapes) shapeID(ctx context.Context, tx *statements, s shape, first uint64) (int64, error) {
 	if id, ok := d.known[s]; ok {
 		return id, nil
 	}

@@ -24,8 +24,8 @@ func newDictionary() *dictionary {
 	return &dictionary{recent: map[string]int64{}, old: map[string]int64{}, last: -1}
 }
 
-// known is the number of a text that is remembered. What is asked for stays.
-func (d *dictionary) known(text string) (int64, bool) {
+// knownID is the number of a text that is remembered. What is asked for stays.
+func (d *dictionary) knownID(text string) (int64, bool) {
 	if id, ok := d.recent[text]; ok {
 		return id, true
 	}
@@ -37,17 +37,17 @@ func (d *dictionary) known(text string) (int64, bool) {
 	return id, ok
 }
 
-func (d *dictionary) size() int { return len(d.recent) + len(d.old) }
+func (d *dictionary) sizeInMemory() int { return len(d.recent) + len(d.old) }
 
-// shed lets go what was not asked for since the last time, once there is much.
-func (d *dictionary) shed(most int) {
+// shedUnused lets go what was not asked for since the last time, once there is much.
+func (d *dictionary) shedUnused(most int) {
 	if len(d.recent) >= most {
 		d.recent, d.old = map[string]int64{}, d.recent
 	}
 }
 
-// hash is FNV-1a, as a number that SQLite can hold: a short key for long texts.
-func hash(text string) int64 {
+// hashText is FNV-1a, as a number that SQLite can hold: a short key for long texts.
+func hashText(text string) int64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {
 		h = (h ^ uint64(text[i])) * 1099511628211
@@ -58,12 +58,12 @@ func hash(text string) int64 {
 // findText finds a text's number.
 const findText = "SELECT id FROM texts WHERE hash = ? AND text = ?"
 
-// id returns a text's number, and gives it one if it has none.
-func (d *dictionary) id(ctx context.Context, tx *statements, text string) (int64, error) {
+// textID returns a text's number, and gives it one if it has none.
+func (d *dictionary) textID(ctx context.Context, tx *statements, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	if id, ok := d.known(text); ok {
+	if id, ok := d.knownID(text); ok {
 		return id, nil
 	}
 	if d.last < 0 {
@@ -71,10 +71,10 @@ func (d *dictionary) id(ctx context.Context, tx *statements, text string) (int64
 			return 0, err
 		}
 	}
-	h := hash(text)
+	h := hashText(text)
 	var id int64
 	err := sql.ErrNoRows
-	if d.last > int64(d.size()) { // else all that there are, are known
+	if d.last > int64(d.sizeInMemory()) { // else all that there are, are known
 		err = tx.find.QueryRowContext(ctx, h, text).Scan(&id)
 	}
 	if errors.Is(err, sql.ErrNoRows) {

@@ -44,7 +44,7 @@ func TestTextsThatAreForgotten(t *testing.T) {
 	for round := range 3 {
 		for i := range texts {
 			for _, text := range []string{fmt.Sprint("text ", i), "often"} {
-				id, err := f.texts.id(t.Context(), st, text)
+				id, err := f.texts.textID(t.Context(), st, text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -53,8 +53,8 @@ func TestTextsThatAreForgotten(t *testing.T) {
 				}
 				numbers[text], whose[id] = id, text
 			}
-			f.texts.shed(most)
-			if n := f.texts.size(); n > 2*most {
+			f.texts.shedUnused(most)
+			if n := f.texts.sizeInMemory(); n > 2*most {
 				t.Fatalf("%d texts are remembered", n)
 			}
 		}

@@ -28,22 +28,22 @@ func (x *Index) View(ctx context.Context, ask func(*View) error) error {
 		if err := x.CatchUp(ctx); err != nil {
 			return err
 		}
-		err := x.view(ctx, ask)
+		err := x.viewIndex(ctx, ask)
 		if attempt > 0 || !mustBeMadeAnew(err) {
 			return err
 		}
-		if err := x.begin(ctx); err != nil {
+		if err := x.beginFeed(ctx); err != nil {
 			return err
 		}
 		err = x.discard()
-		x.done()
+		x.endFeed()
 		if err != nil {
 			return err
 		}
 	}
 }
 
-func (x *Index) view(ctx context.Context, ask func(*View) error) error {
+func (x *Index) viewIndex(ctx context.Context, ask func(*View) error) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if x.files == nil {
@@ -83,7 +83,7 @@ func (v *View) ID(ctx context.Context, text string) (int64, error) {
 		return 0, nil
 	}
 	id := int64(-1)
-	_, err := v.Scan(ctx, findText, []any{hash(text), text}, &id)
+	_, err := v.Scan(ctx, findText, []any{hashText(text), text}, &id)
 	return id, err
 }
 

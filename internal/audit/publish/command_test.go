@@ -33,7 +33,7 @@ func TestNoProgramOfASandboxIsRun(t *testing.T) {
 	}
 	defer p.Close()
 	written := func() ([]hostpath.Tree, error) { return []hostpath.Tree{{Path: p.Name, ID: p.ID}}, nil }
-	publisher := start(Config{
+	publisher := startPublisher(Config{
 		File: filepath.Join(project, "kept"), Written: written, Command: []string{filepath.Join(project, "publish.sh")}, Dir: t.TempDir(),
 		Latest: func() (int64, []byte) { return 1, []byte(note) }, Log: slog.New(slog.DiscardHandler),
 	}, fileTarget{filepath.Join(project, "kept"), written}, commandTarget{[]string{filepath.Join(project, "publish.sh")}, written, &executable.Sums{}})
@@ -59,13 +59,13 @@ func TestNoProgramOfAnotherUserIsRun(t *testing.T) {
 	}
 	none := func() ([]hostpath.Tree, error) { return nil, nil }
 	target := commandTarget{[]string{program}, none, &executable.Sums{}}
-	if err := target.publish(t.Context(), []byte(note)); err != nil {
+	if err := target.publishNote(t.Context(), []byte(note)); err != nil {
 		t.Fatalf("the control: %v", err)
 	}
 	if err := os.Chown(program, 1000, 1000); err != nil {
 		t.Fatal(err)
 	}
-	if err := target.publish(t.Context(), []byte(note)); err == nil || !strings.Contains(err.Error(), "belongs to user 1000") {
+	if err := target.publishNote(t.Context(), []byte(note)); err == nil || !strings.Contains(err.Error(), "belongs to user 1000") {
 		t.Errorf("another user's program: %v", err)
 	}
 	if text, err := os.ReadFile(ran); err != nil || string(text) != "ran\n" {

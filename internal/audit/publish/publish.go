@@ -72,8 +72,8 @@ type Publisher struct {
 
 // target is one place.
 type target interface {
-	name() string
-	publish(ctx context.Context, note []byte) error
+	targetName() string
+	publishNote(ctx context.Context, note []byte) error
 }
 
 // Start begins. Close ends it.
@@ -88,18 +88,18 @@ func Start(config Config) *Publisher {
 	if config.URL != "" {
 		targets = append(targets, newURLTarget(config.URL))
 	}
-	return start(config, targets...)
+	return startPublisher(config, targets...)
 }
 
-func start(config Config, targets ...target) *Publisher {
+func startPublisher(config Config, targets ...target) *Publisher {
 	if config.Every == 0 {
 		config.Every = defaultEvery
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Publisher{config: config, targets: targets, cancel: cancel}
-	p.load()
+	p.loadState()
 	for i := range p.targets {
-		errand.In(&p.running, func() { errand.Stay(ctx, func() { p.run(ctx, i) }) })
+		errand.In(&p.running, func() { errand.Stay(ctx, func() { p.runTarget(ctx, i) }) })
 	}
 	return p
 }
@@ -117,9 +117,9 @@ func (p *Publisher) Close() {
 	p.running.Wait()
 }
 
-// run publishes to one target what is new, every time; after a failure it tries
+// runTarget publishes to one target what is new, every time; after a failure it tries
 // again, twice as late each time.
-func (p *Publisher) run(ctx context.Context, i int) {
+func (p *Publisher) runTarget(ctx context.Context, i int) {
 	retry := firstRetry
 	for {
 		pause := p.config.Every
@@ -148,7 +148,7 @@ func (p *Publisher) attempt(ctx context.Context, i int) bool {
 	}
 	bounded, cancel := context.WithTimeout(ctx, AttemptTimeout)
 	defer cancel()
-	err := p.targets[i].publish(bounded, note)
+	err := p.targets[i].publishNote(bounded, note)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return false // given up, which is no failure of the target
 	}
@@ -174,18 +174,18 @@ func (p *Publisher) report(i int, size int64, err error) {
 	} else {
 		*t = audit.PublishedTo{Name: t.Name, Size: size, Time: now}
 	}
-	if err := p.save(); err != nil {
+	if err := p.saveState(); err != nil {
 		p.config.Log.Warn("what was published can't be noted", "err", err)
 	}
 }
 
 const maxFailure = 500
 
-// load takes what is known of the targets of now.
-func (p *Publisher) load() {
+// loadState takes what is known of the targets of now.
+func (p *Publisher) loadState() {
 	before, err := audit.ReadPublished(p.config.Dir)
 	for _, t := range p.targets {
-		now := audit.PublishedTo{Name: t.name()}
+		now := audit.PublishedTo{Name: t.targetName()}
 		for _, known := range before.Targets {
 			if err == nil && known.Name == now.Name {
 				now = known
@@ -195,8 +195,8 @@ func (p *Publisher) load() {
 	}
 }
 
-// save replaces the state; losing it only makes a checkpoint go out twice.
-func (p *Publisher) save() error {
+// saveState replaces the state; losing it only makes a checkpoint go out twice.
+func (p *Publisher) saveState() error {
 	text, err := json.Marshal(p.state)
 	if err != nil {
 		return err

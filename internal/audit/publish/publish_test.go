@@ -50,7 +50,7 @@ func TestNoLinkOfASandboxIsFollowed(t *testing.T) {
 		"a person's link": {noTrees, note + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := fileTarget{file, c.written}.publish(t.Context(), []byte(note))
+			err := fileTarget{file, c.written}.publishNote(t.Context(), []byte(note))
 			if text, read := os.ReadFile(victim); read != nil || string(text) != c.has || (err == nil) != (c.has != "") {
 				t.Errorf("%v; the file has %q (%v)", err, text, read)
 			}
@@ -146,9 +146,9 @@ type flaky struct {
 	got    atomic.Int32
 }
 
-func (*flaky) name() string { return "flaky" }
+func (*flaky) targetName() string { return "flaky" }
 
-func (f *flaky) publish(context.Context, []byte) error {
+func (f *flaky) publishNote(context.Context, []byte) error {
 	f.asked.Add(1)
 	if f.broken.Load() {
 		return errors.New("it is broken")
@@ -164,7 +164,7 @@ func TestRetriesComeLaterAndLater(t *testing.T) {
 		size.Store(1)
 		f := &flaky{}
 		f.broken.Store(true)
-		p := start(Config{Dir: dir, Every: time.Minute, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return size.Load(), []byte(note) }}, f)
+		p := startPublisher(Config{Dir: dir, Every: time.Minute, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return size.Load(), []byte(note) }}, f)
 		time.Sleep(time.Hour) // of the bubble's clock
 		synctest.Wait()
 		if n := f.asked.Load(); n < 5 || n > 20 {

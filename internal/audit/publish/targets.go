@@ -23,9 +23,9 @@ type fileTarget struct {
 	written func() ([]hostpath.Tree, error)
 }
 
-func (f fileTarget) name() string { return f.path }
+func (f fileTarget) targetName() string { return f.path }
 
-func (f fileTarget) publish(_ context.Context, note []byte) error {
+func (f fileTarget) publishNote(_ context.Context, note []byte) error {
 	trees, err := f.written()
 	if err != nil {
 		return err
@@ -49,9 +49,9 @@ type commandTarget struct {
 	sums    *executable.Sums
 }
 
-func (c commandTarget) name() string { return c.argv[0] }
+func (c commandTarget) targetName() string { return c.argv[0] }
 
-func (c commandTarget) publish(ctx context.Context, note []byte) error {
+func (c commandTarget) publishNote(ctx context.Context, note []byte) error {
 	trees, err := c.written()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c commandTarget) publish(ctx context.Context, note []byte) error {
 	cmd.Stdin = bytes.NewReader(note)
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = io.Discard, &limited{buffer: &said}
+	cmd.Stdout, cmd.Stderr = io.Discard, &limitedBuffer{buffer: &said}
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // that one ended well, and something holds its output
 		if text := strings.TrimSpace(said.String()); text != "" {
 			return fmt.Errorf("%w: %.200q", err, text)
@@ -82,10 +82,10 @@ func (c commandTarget) publish(ctx context.Context, note []byte) error {
 	return nil
 }
 
-// limited keeps the beginning of what is written.
-type limited struct{ buffer *bytes.Buffer }
+// limitedBuffer keeps the beginning of what is written.
+type limitedBuffer struct{ buffer *bytes.Buffer }
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedBuffer) Write(p []byte) (int, error) {
 	if room := maxFailure - l.buffer.Len(); room > 0 {
 		l.buffer.Write(p[:min(room, len(p))])
 	}
@@ -111,9 +111,9 @@ func newURLTarget(address string) urlTarget {
 	}}
 }
 
-func (u urlTarget) name() string { return u.shown }
+func (u urlTarget) targetName() string { return u.shown }
 
-func (u urlTarget) publish(ctx context.Context, note []byte) error {
+func (u urlTarget) publishNote(ctx context.Context, note []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url, bytes.NewReader(note))
 	if err != nil {
 		return errors.New("the URL is not one")

@@ -22,7 +22,7 @@ func alarms(ctx context.Context, a *asking) error {
 	}
 	a.report.Verdict = "No alarm."
 	if a.report.Found > 0 {
-		a.report.Verdict = fmt.Sprintf("%s on record.", of(a.report.Found, "alarm"))
+		a.report.Verdict = fmt.Sprintf("%s on record.", countOf(a.report.Found, "alarm"))
 	}
 	return nil
 }

@@ -27,11 +27,11 @@ func offAllowlist(ctx context.Context, a *asking) error {
 	}
 	reasons := map[int64]string{}
 	err = a.shapes(ctx, func(s shape) error {
-		by, err := a.text(ctx, s.resolvedBy)
+		by, err := a.textByID(ctx, s.resolvedBy)
 		if err != nil {
 			return err
 		}
-		if why := off(s, by); why != "" {
+		if why := whyNotCleared(s, by); why != "" {
 			reasons[s.id] = why
 			return nil
 		}
@@ -60,10 +60,10 @@ func allowlistVerdict(ctx context.Context, a *asking) error {
 		return err
 	}
 	installs := both - files
-	among := fmt.Sprintf("%s and %s of %s", of(files, "served file"), of(installs, "install"), of(runs, "run"))
+	among := fmt.Sprintf("%s and %s of %s", countOf(files, "served file"), countOf(installs, "install"), countOf(runs, "run"))
 	a.report.Verdict = "Nothing off the allowlist in " + among + "."
 	if a.report.Found > 0 {
-		a.report.Verdict = fmt.Sprintf("%s off the allowlist in %s.", count(a.report.Found), among)
+		a.report.Verdict = fmt.Sprintf("%s off the allowlist in %s.", formatCount(a.report.Found), among)
 	}
 	return nil
 }
@@ -82,8 +82,8 @@ func (a *asking) cleared(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
-// off says why a step of the policy does not clear what it let in, "" if it does.
-func off(s shape, resolvedBy string) string {
+// whyNotCleared says why a step of the policy does not clear what it let in, "" if it does.
+func whyNotCleared(s shape, resolvedBy string) string {
 	switch policy.ResolvedBy(resolvedBy) {
 	case policy.ByAllowlist, policy.ByDependency, policy.ByLockfile, policy.ByApproval:
 		return ""

@@ -29,7 +29,7 @@ func approvals(ctx context.Context, a *asking) error {
 			return err
 		}
 		a.report.Found++
-		became[answered(r)]++
+		became[answerText(r)]++
 		if a.question.Limit > 0 && len(t.Rows) >= a.question.Limit {
 			continue
 		}
@@ -41,19 +41,19 @@ func approvals(ctx context.Context, a *asking) error {
 		var parts []string
 		for _, what := range []string{"approved", "denied", "revoked", "expired", "superseded", "answer refused"} {
 			if n := became[what]; n > 0 {
-				parts = append(parts, count(n)+" "+what)
+				parts = append(parts, formatCount(n)+" "+what)
 			}
 		}
-		a.report.Verdict = fmt.Sprintf("%s of held requests: %s.", of(a.report.Found, "change"), strings.Join(parts, ", "))
+		a.report.Verdict = fmt.Sprintf("%s of held requests: %s.", countOf(a.report.Found, "change"), strings.Join(parts, ", "))
 	}
 	return nil
 }
 
 // answerRow is the line of an answer; let is what it let in, nil for nothing.
 func answerRow(r audit.Record, let *admitted) map[string]string {
-	row := cells(r, []string{"record", "time", "request", "package", "version", "reason"})
+	row := cellsOf(r, []string{"record", "time", "request", "package", "version", "reason"})
 	for column, text := range map[string]string{
-		"answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "digests": r.Detail["digests"],
+		"answer": answerText(r), "by": answererText(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "digests": r.Detail["digests"],
 	} {
 		if text != "" {
 			row[column] = text
@@ -62,7 +62,7 @@ func answerRow(r audit.Record, let *admitted) map[string]string {
 	if r.Outcome == audit.Approved {
 		row["let in"] = "nothing"
 		if let != nil {
-			row["let in"] = fmt.Sprintf("%s in %s", of(let.files, "file"), of(let.runs, "run"))
+			row["let in"] = fmt.Sprintf("%s in %s", countOf(let.files, "file"), countOf(let.runs, "run"))
 		}
 	}
 	return row
@@ -91,8 +91,8 @@ func (a *asking) answers(ctx context.Context) ([]uint64, error) {
 		append([]any{index.List(outcomes), kind}, args...)...)
 }
 
-// answered is what a record of the queue says, in a word or two.
-func answered(r audit.Record) string {
+// answerText is what a record of the queue says, in a word or two.
+func answerText(r audit.Record) string {
 	switch event := r.Detail["event"]; event {
 	case "refused":
 		return "answer refused"
@@ -102,9 +102,9 @@ func answered(r audit.Record) string {
 	return string(r.Outcome)
 }
 
-// by is who answered.
-func by(r audit.Record) string {
-	switch answered(r) {
+// answererText is who answered.
+func answererText(r audit.Record) string {
+	switch answerText(r) {
 	case "approved", "denied", "revoked", "answer refused":
 		return personal(r, r.User)
 	}

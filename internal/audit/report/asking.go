@@ -29,8 +29,8 @@ type asking struct {
 	baselines map[int64]Baseline
 }
 
-// begin finds the records that are looked at.
-func (a *asking) begin(ctx context.Context) error {
+// beginSearch finds the records that are looked at.
+func (a *asking) beginSearch(ctx context.Context) error {
 	var err error
 	if a.from, a.to, err = a.view.Between(ctx, a.question.Since, a.question.Until); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (a *asking) begin(ctx context.Context) error {
 		a.narrowed, a.args = a.narrowed+" AND "+owner.column+" = ?", append(a.args, id)
 	}
 	a.terms = "seq >= ? AND seq < ?" + a.narrowed
-	return a.span(ctx)
+	return a.findSpan(ctx)
 }
 
 // countErased counts, where somebody's records are asked for, those of which nobody knows any more whose they were: they may
@@ -86,8 +86,8 @@ func (a *asking) policies(ctx context.Context) ([]int64, error) {
 	return a.view.IDs(ctx, "SELECT DISTINCT policy FROM sandboxes JOIN texts ON texts.id = policy WHERE substr(text, 1, length(?)) = ?", prefix, prefix)
 }
 
-// span notes the first and the last record that are there.
-func (a *asking) span(ctx context.Context) error {
+// findSpan notes the first and the last record that are there.
+func (a *asking) findSpan(ctx context.Context) error {
 	for _, end := range []struct {
 		seq   *uint64
 		at    *time.Time
@@ -120,7 +120,7 @@ func (a *asking) weighed(ctx context.Context, served, installed bool) (records, 
 	if installed {
 		sum, outcomes = sum+" + installed", append(outcomes, audit.Installed)
 	}
-	terms, args := a.boxes()
+	terms, args := a.selectSandboxes()
 	rows, err := a.view.Query(ctx, "SELECT run, sandbox, "+sum+", first >= ? AND last < ? FROM sandboxes WHERE "+sum+" > 0 AND "+terms,
 		append([]any{int64(a.from), int64(a.to)}, args...)...)
 	if err != nil {
@@ -157,8 +157,8 @@ func (a *asking) weighed(ctx context.Context, served, installed bool) (records, 
 	return records, len(seen), nil
 }
 
-// boxes selects the sandboxes that had records among those that are looked at.
-func (a *asking) boxes() (terms string, args []any) {
+// selectSandboxes selects the sandboxes that had records among those that are looked at.
+func (a *asking) selectSandboxes() (terms string, args []any) {
 	terms, args = "last >= ? AND first < ?", []any{int64(a.from), int64(a.to)}
 	if a.narrowed != "" {
 		terms, args = terms+a.narrowed, append(args, a.args[2:]...)
@@ -193,8 +193,8 @@ func (a *asking) outcomes(ctx context.Context, outcomes ...audit.Outcome) ([]int
 	return ids, nil
 }
 
-// text is a text by its number. Reports ask for few different ones.
-func (a *asking) text(ctx context.Context, id int64) (string, error) {
+// textByID is a text by its number. Reports ask for few different ones.
+func (a *asking) textByID(ctx context.Context, id int64) (string, error) {
 	if text, known := a.texts[id]; known || id == 0 {
 		return text, nil
 	}
@@ -203,8 +203,8 @@ func (a *asking) text(ctx context.Context, id int64) (string, error) {
 	return text, err
 }
 
-// count writes a number with commas, "1,204".
-func count(n int) string {
+// formatCount writes a number with commas, "1,204".
+func formatCount(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -212,10 +212,10 @@ func count(n int) string {
 	return text
 }
 
-// of is "1 install", "2 installs".
-func of(n int, what string) string {
+// countOf is "1 install", "2 installs".
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return count(n) + " " + what + "s"
+	return formatCount(n) + " " + what + "s"
 }

@@ -32,7 +32,7 @@ func busyRuns(ctx context.Context, a *asking) error {
 	t := Table{Columns: []string{"run", "events", "median", "95th percentile", "other runs", "policy", "first record"}, Rows: []map[string]string{}}
 	judged := 0
 	for _, r := range asked {
-		others := without(histories[r.policy], r.events)
+		others := withoutValue(histories[r.policy], r.events)
 		if len(others) < least {
 			a.report.Unjudged++
 			continue
@@ -50,10 +50,10 @@ func busyRuns(ctx context.Context, a *asking) error {
 			"events": strconv.Itoa(r.events), "median": strconv.Itoa(median), "95th percentile": strconv.Itoa(high),
 			"other runs": strconv.Itoa(len(others)), "first record": strconv.FormatUint(r.first, 10),
 		}
-		if row["run"], err = a.text(ctx, r.run); err != nil {
+		if row["run"], err = a.textByID(ctx, r.run); err != nil {
 			return err
 		}
-		if row["policy"], err = a.text(ctx, r.policy); err != nil {
+		if row["policy"], err = a.textByID(ctx, r.policy); err != nil {
 			return err
 		}
 		t.Rows = append(t.Rows, row)
@@ -64,12 +64,12 @@ func busyRuns(ctx context.Context, a *asking) error {
 }
 
 func busyVerdict(a *asking, judged, least int) {
-	a.report.Verdict = fmt.Sprintf("No unusually busy run among %s.", of(judged, "run"))
+	a.report.Verdict = fmt.Sprintf("No unusually busy run among %s.", countOf(judged, "run"))
 	if a.report.Found > 0 {
-		a.report.Verdict = fmt.Sprintf("%s unusually busy, of %s: above the 95th percentile and twice the median of their policy's other runs.", count(a.report.Found), of(judged, "run"))
+		a.report.Verdict = fmt.Sprintf("%s unusually busy, of %s: above the 95th percentile and twice the median of their policy's other runs.", formatCount(a.report.Found), countOf(judged, "run"))
 	}
 	if a.report.Unjudged > 0 {
-		a.report.Verdict += fmt.Sprintf(" %s could not be judged: their policies had fewer than %d other runs.", of(a.report.Unjudged, "run"), least)
+		a.report.Verdict += fmt.Sprintf(" %s could not be judged: their policies had fewer than %d other runs.", countOf(a.report.Unjudged, "run"), least)
 	}
 }
 
@@ -94,7 +94,7 @@ func (a *asking) histories(ctx context.Context) (histories map[int64][]int, aske
 			return nil, nil, err
 		}
 	}
-	owner, err := a.owner(ctx)
+	owner, err := a.findOwner(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,7 +107,7 @@ func (a *asking) histories(ctx context.Context) (histories map[int64][]int, aske
 		}
 		r.first = uint64(first)
 		histories[r.policy] = append(histories[r.policy], r.events)
-		if uint64(last) >= a.from && (run == 0 || run == r.run) && owner.has(user, token) && (a.question.Policy == "" || slices.Contains(policies, r.policy)) {
+		if uint64(last) >= a.from && (run == 0 || run == r.run) && owner.isOwner(user, token) && (a.question.Policy == "" || slices.Contains(policies, r.policy)) {
 			asked = append(asked, r)
 		}
 	}
@@ -120,7 +120,7 @@ func (a *asking) histories(ctx context.Context) (histories map[int64][]int, aske
 // owner is whose runs a question is about, as numbers of texts; 0: anybody's.
 type owner struct{ user, token int64 }
 
-func (a *asking) owner(ctx context.Context) (o owner, err error) {
+func (a *asking) findOwner(ctx context.Context) (o owner, err error) {
 	for _, part := range []struct {
 		to   *int64
 		text string
@@ -138,12 +138,12 @@ func (a *asking) owner(ctx context.Context) (o owner, err error) {
 	return o, nil
 }
 
-func (o owner) has(user, token int64) bool {
+func (o owner) isOwner(user, token int64) bool {
 	return (o.user == 0 || o.user == user) && (o.token == 0 || o.token == token)
 }
 
-// without is a sorted list without one of a value.
-func without(sorted []int, value int) []int {
+// withoutValue is a sorted list without one of a value.
+func withoutValue(sorted []int, value int) []int {
 	i, found := slices.BinarySearch(sorted, value)
 	if !found {
 		return sorted

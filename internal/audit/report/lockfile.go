@@ -63,15 +63,15 @@ func notInLockfile(ctx context.Context, a *asking) error {
 
 func lockVerdict(found, all, runs, without, missing int) string {
 	judged := all - without - missing
-	verdict := fmt.Sprintf("Nothing outside the baseline in %s that could be compared, of %s in %s.", of(judged, "install"), count(all), of(runs, "run"))
+	verdict := fmt.Sprintf("Nothing outside the baseline in %s that could be compared, of %s in %s.", countOf(judged, "install"), formatCount(all), countOf(runs, "run"))
 	if found > 0 {
-		verdict = fmt.Sprintf("%s outside the baseline in %s that could be compared, of %s in %s.", count(found), of(judged, "install"), count(all), of(runs, "run"))
+		verdict = fmt.Sprintf("%s outside the baseline in %s that could be compared, of %s in %s.", formatCount(found), countOf(judged, "install"), formatCount(all), countOf(runs, "run"))
 	}
 	if without > 0 {
-		verdict += fmt.Sprintf(" %s of runs that had no lockfile could not be compared; --lockfile FILE does it.", of(without, "install"))
+		verdict += fmt.Sprintf(" %s of runs that had no lockfile could not be compared; --lockfile FILE does it.", countOf(without, "install"))
 	}
 	if missing > 0 {
-		verdict += fmt.Sprintf(" %s could not be compared because the runs' lockfiles are not at hand; --lockfile FILE gives them.", of(missing, "install"))
+		verdict += fmt.Sprintf(" %s could not be compared because the runs' lockfiles are not at hand; --lockfile FILE gives them.", countOf(missing, "install"))
 	}
 	return verdict
 }
@@ -85,7 +85,7 @@ func (a *asking) baseline(ctx context.Context, locks int64) (Baseline, error) {
 	if b, known := a.baselines[locks]; known || locks == 0 || a.config.Lockfiles == nil {
 		return b, nil
 	}
-	digest, err := a.text(ctx, locks)
+	digest, err := a.textByID(ctx, locks)
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +97,12 @@ func (a *asking) baseline(ctx context.Context, locks int64) (Baseline, error) {
 	return b, nil
 }
 
-// ref is the release of a shape.
-func (a *asking) ref(ctx context.Context, s shape) (pkgref.Ref, error) {
+// releaseOfShape is the release of a shape.
+func (a *asking) releaseOfShape(ctx context.Context, s shape) (pkgref.Ref, error) {
 	var parts [3]string
 	for i, id := range []int64{s.ecosystem, s.project, s.version} {
 		var err error
-		if parts[i], err = a.text(ctx, id); err != nil {
+		if parts[i], err = a.textByID(ctx, id); err != nil {
 			return pkgref.Ref{}, err
 		}
 	}
@@ -111,7 +111,7 @@ func (a *asking) ref(ctx context.Context, s shape) (pkgref.Ref, error) {
 
 // outside says why a shape's release is not in a baseline, "" if it is.
 func (a *asking) outside(ctx context.Context, s shape, baseline Baseline) (string, error) {
-	ref, err := a.ref(ctx, s)
+	ref, err := a.releaseOfShape(ctx, s)
 	if err != nil {
 		return "", err
 	}
@@ -126,7 +126,7 @@ func (a *asking) outside(ctx context.Context, s shape, baseline Baseline) (strin
 	if len(pins) == 0 {
 		return "the baseline pins " + versions(lock.Pins), nil
 	}
-	digest, err := a.text(ctx, s.sha256)
+	digest, err := a.textByID(ctx, s.sha256)
 	if err != nil || digest == "" {
 		return "", err // never served: another report's matter
 	}

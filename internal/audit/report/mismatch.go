@@ -14,7 +14,7 @@ import (
 func versionMismatch(ctx context.Context, a *asking) error {
 	reasons, unclear, compared := map[int64]string{}, []int64{}, []int64{}
 	err := a.shapes(ctx, func(s shape) error {
-		ref, err := a.ref(ctx, s)
+		ref, err := a.releaseOfShape(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func versionMismatch(ctx context.Context, a *asking) error {
 				}
 			}
 		}
-		wanted, err := a.text(ctx, s.requested)
+		wanted, err := a.textByID(ctx, s.requested)
 		if err != nil {
 			return err
 		}
@@ -71,13 +71,13 @@ func mismatchVerdict(ctx context.Context, a *asking, compared, unclear []int64) 
 		return err
 	}
 	judged := same + a.report.Found
-	a.report.Verdict = fmt.Sprintf("No other version than was pinned or requested in %s with a pin or a request, of %s in %s.", of(judged, "install"), count(all), of(runs, "run"))
+	a.report.Verdict = fmt.Sprintf("No other version than was pinned or requested in %s with a pin or a request, of %s in %s.", countOf(judged, "install"), formatCount(all), countOf(runs, "run"))
 	if a.report.Found > 0 {
 		a.report.Verdict = fmt.Sprintf("%s in another version than was pinned or requested, of %s with a pin or a request, of %s in %s.",
-			of(a.report.Found, "install"), of(judged, "install"), count(all), of(runs, "run"))
+			countOf(a.report.Found, "install"), countOf(judged, "install"), formatCount(all), countOf(runs, "run"))
 	}
 	if a.report.Unjudged > 0 {
-		a.report.Verdict += fmt.Sprintf(" %s could not be compared: the request is not a range of versions.", of(a.report.Unjudged, "install"))
+		a.report.Verdict += fmt.Sprintf(" %s could not be compared: the request is not a range of versions.", countOf(a.report.Unjudged, "install"))
 	}
 	return nil
 }

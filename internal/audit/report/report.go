@@ -74,16 +74,16 @@ type Name struct {
 	What string // what it finds, after "finds"
 }
 
-// question is a report as it is asked.
-type question struct {
+// reportQuestion is a report as it is asked.
+type reportQuestion struct {
 	Name
 
 	asked  string // the heading, after "Asked:"
 	answer func(context.Context, *asking) error
 }
 
-func questions() []question {
-	return []question{
+func questions() []reportQuestion {
+	return []reportQuestion{
 		{Name{"not-in-lockfile", "installed packages that are not in the run's lockfiles"}, "installed packages that are not in the baseline lockfile", notInLockfile},
 		{Name{"off-allowlist", "what was let in or installed by no list, dependency, trusted lockfile or approval"}, "what was let in without allowlist, dependency, trusted lockfile or approval", offAllowlist},
 		{Name{"version-mismatch", "installs of another version than was pinned or requested"}, "installs of another version than was pinned or requested", versionMismatch},
@@ -92,7 +92,7 @@ func questions() []question {
 		{Name{"busy-runs", "runs with unusually many install events for their policy"}, "runs with unusually many install events", busyRuns},
 		{Name{"unaccounted", "what is on a sandbox's disk and was never served"}, "what is on a disk and was never served", unaccounted},
 		{Name{"approvals", "who answered what, when, and what it let in"}, "answers to held requests", approvals},
-		{Name{"run", "everything about one run"}, "everything that is on record", run},
+		{Name{"run", "everything about one run"}, "everything that is on record", reportRun},
 	}
 }
 
@@ -129,15 +129,15 @@ func (r *Reporter) Answer(ctx context.Context, name string, q Question) (Report,
 		err = view(ctx, func(v *index.View) error {
 			a := &asking{config: r.config, question: q, view: v, texts: map[int64]string{}, baselines: map[int64]Baseline{}}
 			a.report = Report{Report: name, Tables: []Table{}}
-			if err := a.begin(ctx); err != nil {
+			if err := a.beginSearch(ctx); err != nil {
 				return err
 			}
 			if err := known.answer(ctx, a); err != nil {
 				return err
 			}
-			a.head(known.asked)
+			a.headText(known.asked)
 			if a.report.Unjudged += a.erased; a.erased > 0 {
-				a.report.Verdict += fmt.Sprintf(" Of %s it was erased whose they are, so that they are not judged.", of(a.erased, "record"))
+				a.report.Verdict += fmt.Sprintf(" Of %s it was erased whose they are, so that they are not judged.", countOf(a.erased, "record"))
 			}
 			a.report.Verified = verified(verdict, a.report, r.config.Own)
 			report = a.report
@@ -181,7 +181,7 @@ func verified(v *audit.Verdict, r Report, own bool) string {
 	case own:
 		key = "the key that was given"
 	}
-	text := fmt.Sprintf("%s by %s", of(int(v.Records), "record"), key)
+	text := fmt.Sprintf("%s by %s", countOf(int(v.Records), "record"), key)
 	switch {
 	case v.Covered == 0:
 		text += ", and no log checkpoint covers any of them yet"
@@ -197,8 +197,8 @@ func verified(v *audit.Verdict, r Report, own bool) string {
 	return text
 }
 
-// head says what was asked and over which records.
-func (a *asking) head(asked string) {
+// headText says what was asked and over which records.
+func (a *asking) headText(asked string) {
 	r := &a.report
 	if a.question.Run != "" {
 		asked += " of run " + a.question.Run
@@ -227,8 +227,8 @@ func (a *asking) head(asked string) {
 	}
 }
 
-// line is a record as JSON.
-func line(r audit.Record) (json.RawMessage, error) {
+// recordJSON is a record as JSON.
+func recordJSON(r audit.Record) (json.RawMessage, error) {
 	data, err := json.Marshal(r)
 	return data, err
 }

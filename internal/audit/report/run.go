@@ -12,8 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// page is a run's page while it is made.
-type page struct {
+// runPage is a run's page while it is made.
+type runPage struct {
 	about    map[string]string
 	sections []*section
 	found    map[audit.Outcome]int
@@ -22,9 +22,9 @@ type page struct {
 	broken   int // of the outcome Failed: what an upstream failed to give
 }
 
-// refused counts what was refused, and beside it what was nobody's refusal here.
-func (p *page) refused() string {
-	said := count(p.found[audit.Blocked]+p.found[audit.Failed]-p.missing-p.broken) + " refused"
+// refusedText counts what was refused, and beside it what was nobody's refusal here.
+func (p *runPage) refusedText() string {
+	said := formatCount(p.found[audit.Blocked]+p.found[audit.Failed]-p.missing-p.broken) + " refused"
 	if p.missing > 0 {
 		said += fmt.Sprintf(", %d missing upstream", p.missing)
 	}
@@ -47,8 +47,8 @@ type section struct {
 // timesColumn is how often what a row says was the case; its table says nothing twice.
 const timesColumn = "times"
 
-// add makes a row, or counts a record in that says what a row says.
-func (s *section) add(r audit.Record) {
+// addRow makes a row, or counts a record in that says what a row says.
+func (s *section) addRow(r audit.Record) {
 	row := pageCells(r, s.table.Columns)
 	if s.lines == nil {
 		s.table.Rows = append(s.table.Rows, row)
@@ -73,8 +73,8 @@ func (s *section) add(r audit.Record) {
 // newPage has a section for everything that a run can have on record; a record
 // goes to the first one that takes it. Questions to upstreams stand behind decisions: for one package that is admitted with
 // what it requires, the metadata of many versions is read.
-func newPage() *page {
-	var p page
+func newPage() *runPage {
+	var p runPage
 	p.about, p.found = map[string]string{}, map[audit.Outcome]int{}
 	add := func(title string, takes func(audit.Record) bool, columns ...string) {
 		t := Table{Title: title, Columns: append([]string{"record", "time"}, columns...), Rows: []map[string]string{}}
@@ -119,8 +119,8 @@ func newPage() *page {
 	return &p
 }
 
-// run tells everything about one run.
-func run(ctx context.Context, a *asking) error {
+// reportRun tells everything about one run.
+func reportRun(ctx context.Context, a *asking) error {
 	seqs, err := a.related(ctx)
 	if err != nil {
 		return err
@@ -130,30 +130,30 @@ func run(ctx context.Context, a *asking) error {
 		if err != nil {
 			return err
 		}
-		text, err := line(r)
+		text, err := recordJSON(r)
 		if err != nil {
 			return err
 		}
 		a.report.Records = append(a.report.Records, text)
-		p.take(r)
+		p.takeRecord(r)
 	}
 	a.report.Found = len(a.report.Records)
 	if a.report.Found == 0 {
 		return fault.New(fault.ErrNotFound, "there is no run %q on record", a.question.Run)
 	}
-	a.report.Tables = append(a.report.Tables, p.head())
+	a.report.Tables = append(a.report.Tables, p.headTable())
 	for _, s := range p.sections {
 		if len(s.table.Rows) > 0 {
 			a.report.Tables = append(a.report.Tables, s.table)
 		}
 	}
-	a.report.Verdict = fmt.Sprintf("%s: %s served, %s installed, %s, %s; %s.", of(a.report.Found, "record"),
-		count(p.found[audit.Served]), count(p.found[audit.Installed]), p.refused(),
-		of(p.alarms, "alarm"), p.end())
+	a.report.Verdict = fmt.Sprintf("%s: %s served, %s installed, %s, %s; %s.", countOf(a.report.Found, "record"),
+		formatCount(p.found[audit.Served]), formatCount(p.found[audit.Installed]), p.refusedText(),
+		countOf(p.alarms, "alarm"), p.endText())
 	return nil
 }
 
-func (p *page) take(r audit.Record) {
+func (p *runPage) takeRecord(r audit.Record) {
 	if r.IsAlarm() {
 		p.alarms++
 	}
@@ -166,17 +166,17 @@ func (p *page) take(r audit.Record) {
 			p.missing++
 		}
 	}
-	p.learn(r)
+	p.learnRun(r)
 	for _, s := range p.sections {
 		if s.takes(r) {
-			s.add(r)
+			s.addRow(r)
 			return
 		}
 	}
 }
 
-// learn takes what a record says about the run as a whole.
-func (p *page) learn(r audit.Record) {
+// learnRun takes what a record says about the run as a whole.
+func (p *runPage) learnRun(r audit.Record) {
 	once := func(what, text string) {
 		if text != "" && p.about[what] == "" {
 			p.about[what] = text
@@ -213,14 +213,14 @@ func trusted(r audit.Record) string {
 	return ""
 }
 
-func (p *page) end() string {
+func (p *runPage) endText() string {
 	if p.about["ended"] == "" {
 		return "its end is not on record"
 	}
 	return "it ended at " + p.about["ended"]
 }
 
-func (p *page) head() Table {
+func (p *runPage) headTable() Table {
 	t := Table{Columns: []string{"about", "is"}, Rows: []map[string]string{}}
 	for _, what := range []string{"run", "who", "token", "task", "policy", "policy digest", "mode", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
 		if text := p.about[what]; text != "" {
@@ -232,12 +232,12 @@ func (p *page) head() Table {
 
 // pageCells are a record's columns on a page.
 func pageCells(r audit.Record, columns []string) map[string]string {
-	row := cells(r, columns)
+	row := cellsOf(r, columns)
 	for column, text := range map[string]string{
 		"port": r.Detail["port"], "address": r.Detail["address"], "sent": r.Detail["request"], "status": r.Detail["status"], "bytes out": r.Detail["bytes_out"], "bytes in": r.Detail["bytes_in"],
 		"copy of": r.Detail["copy_of"], "snapshot": r.Detail["snapshot"], "came with": r.Detail["came_with"], "digest": copyDigest(r),
 		"bytes": fileBytes(r), "content sha256": r.Detail[audit.DetailContentSHA256],
-		"kind": r.Detail["kind"], "file": r.File, "what": what(r), "exit": exit(r), "answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "sandbox": r.Sandbox,
+		"kind": r.Detail["kind"], "file": r.File, "what": describeRecord(r), "exit": exitText(r), "answer": answerText(r), "by": answererText(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "sandbox": r.Sandbox,
 	} {
 		if text != "" && slices.Contains(columns, column) {
 			row[column] = text
@@ -262,7 +262,7 @@ func fileBytes(r audit.Record) string {
 	return strconv.FormatInt(r.Size, 10)
 }
 
-func what(r audit.Record) string {
+func describeRecord(r audit.Record) string {
 	switch {
 	case r.Kind == audit.KindFile:
 		return r.FileText()
@@ -278,7 +278,7 @@ func what(r audit.Record) string {
 	return string(r.Kind)
 }
 
-func exit(r audit.Record) string {
+func exitText(r audit.Record) string {
 	if r.Exit == nil {
 		return ""
 	}

@@ -87,7 +87,7 @@ func (a *asking) list(ctx context.Context, reasons map[int64]string, columns ...
 		if err != nil {
 			return err
 		}
-		row := cells(r, t.Columns)
+		row := cellsOf(r, t.Columns)
 		row["why"] = reasons[shapes[r.Seq]]
 		t.Rows = append(t.Rows, row)
 	}
@@ -122,18 +122,18 @@ func (a *asking) firstOf(ctx context.Context, found []int64) (shapes map[uint64]
 // erased stands for personal data that were erased.
 const erased = "(erased)"
 
-// cells are columns of a record; those that it knows nothing of are left out.
-func cells(r audit.Record, columns []string) map[string]string {
+// cellsOf are columns of a record; those that it knows nothing of are left out.
+func cellsOf(r audit.Record, columns []string) map[string]string {
 	row := map[string]string{}
 	for _, c := range columns {
-		if text := cell(r, c); text != "" {
+		if text := cellOf(r, c); text != "" {
 			row[c] = text
 		}
 	}
 	return row
 }
 
-func cell(r audit.Record, column string) string {
+func cellOf(r audit.Record, column string) string {
 	switch column {
 	case "record":
 		return strconv.FormatUint(r.Seq, 10)

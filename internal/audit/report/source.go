@@ -11,8 +11,8 @@ import (
 // project is a package of an ecosystem, as numbers of texts.
 type project struct{ ecosystem, name int64 }
 
-// place is where files of a project come from.
-type place struct {
+// filesOrigin is where files of a project come from.
+type filesOrigin struct {
 	project
 
 	host int64
@@ -50,15 +50,15 @@ func unexpectedSource(ctx context.Context, a *asking) error {
 	if upstreams == nil {
 		against = "earlier files only: the configured upstreams are not known here"
 	}
-	a.report.Verdict = fmt.Sprintf("No unexpected source in %s of %s, compared with %s.", of(files, "served file"), of(runs, "run"), against)
+	a.report.Verdict = fmt.Sprintf("No unexpected source in %s of %s, compared with %s.", countOf(files, "served file"), countOf(runs, "run"), against)
 	if a.report.Found > 0 {
-		a.report.Verdict = fmt.Sprintf("%s from an unexpected source, of %s in %s, compared with %s.", of(a.report.Found, "file"), count(files), of(runs, "run"), against)
+		a.report.Verdict = fmt.Sprintf("%s from an unexpected source, of %s in %s, compared with %s.", countOf(a.report.Found, "file"), formatCount(files), countOf(runs, "run"), against)
 	}
 	return nil
 }
 
 // oddSources are the sources in which something is odd, with what that is.
-func (a *asking) oddSources(ctx context.Context, upstreams map[string][]string) (map[place]string, error) {
+func (a *asking) oddSources(ctx context.Context, upstreams map[string][]string) (map[filesOrigin]string, error) {
 	served, err := a.view.ID(ctx, string(audit.Served))
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (a *asking) oddSources(ctx context.Context, upstreams map[string][]string) 
 	}
 	defer rows.Close() //nolint:errcheck // Err tells
 	type sighting struct {
-		place
+		filesOrigin
 		seq uint64
 	}
 	var all []sighting // by their first record
@@ -85,19 +85,19 @@ func (a *asking) oddSources(ctx context.Context, upstreams map[string][]string) 
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	odd, first := map[place]string{}, map[project]sighting{}
+	odd, first := map[filesOrigin]string{}, map[project]sighting{}
 	for _, s := range all {
 		before, known := first[s.project]
 		if !known {
 			before = s
 			first[s.project] = s
 		}
-		why, err := a.oddity(ctx, s.place, before.host, before.seq, upstreams)
+		why, err := a.oddity(ctx, s.filesOrigin, before.host, before.seq, upstreams)
 		if err != nil {
 			return nil, err
 		}
 		if why != "" {
-			odd[s.place] = why
+			odd[s.filesOrigin] = why
 		}
 	}
 	return odd, nil
@@ -105,8 +105,8 @@ func (a *asking) oddSources(ctx context.Context, upstreams map[string][]string) 
 
 // oddity says what is odd about a source, "" if nothing is. first is where the
 // project's first file came from, by record seq.
-func (a *asking) oddity(ctx context.Context, from place, first int64, seq uint64, upstreams map[string][]string) (string, error) {
-	host, err := a.text(ctx, from.host)
+func (a *asking) oddity(ctx context.Context, from filesOrigin, first int64, seq uint64, upstreams map[string][]string) (string, error) {
+	host, err := a.textByID(ctx, from.host)
 	if err != nil {
 		return "", err
 	}
@@ -114,10 +114,10 @@ func (a *asking) oddity(ctx context.Context, from place, first int64, seq uint64
 		return "its source is not on record", nil
 	}
 	if from.host != first {
-		before, err := a.text(ctx, first)
+		before, err := a.textByID(ctx, first)
 		return fmt.Sprintf("the project's first file, record %d, came from %s", seq, before), err
 	}
-	ecosystem, err := a.text(ctx, from.ecosystem)
+	ecosystem, err := a.textByID(ctx, from.ecosystem)
 	if err != nil {
 		return "", err
 	}

@@ -28,9 +28,9 @@ func unaccounted(ctx context.Context, a *asking) error {
 	if err != nil {
 		return err
 	}
-	a.report.Verdict = fmt.Sprintf("Each of %s in %s was served before.", of(all, "install"), of(runs, "run"))
+	a.report.Verdict = fmt.Sprintf("Each of %s in %s was served before.", countOf(all, "install"), countOf(runs, "run"))
 	if a.report.Found > 0 {
-		a.report.Verdict = fmt.Sprintf("%s never served, of %s in %s.", count(a.report.Found), of(all, "install"), of(runs, "run"))
+		a.report.Verdict = fmt.Sprintf("%s never served, of %s in %s.", formatCount(a.report.Found), countOf(all, "install"), countOf(runs, "run"))
 	}
 	return nil
 }

@@ -52,22 +52,22 @@ type Outside struct {
 func Find(files autorun.Files, t Tree, outside []Outside) []autorun.Lead {
 	s := &search{tree: t, files: files.With(), all: map[string]string{}, stems: map[string][]string{}, dirs: map[string]bool{".": true}, links: map[string][]string{}, found: map[string]autorun.Lead{}, ways: map[string]autorun.Level{}}
 	for name := range t.Paths {
-		s.know(name)
+		s.knowName(name)
 	}
 	for name, targets := range t.Links {
-		s.know(name)
+		s.knowName(name)
 		s.links[autorun.Fold(name)] = targets
 	}
 	for _, o := range outside {
-		s.read(o.Text, o.Bases, autorun.Lead{Level: autorun.Started, Scope: autorun.ScopeDirs})
+		s.readText(o.Text, o.Bases, autorun.Lead{Level: autorun.Started, Scope: autorun.ScopeDirs})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.all)) {
-		s.look(name)
+		s.lookAt(name)
 	}
 	for len(s.queue) > 0 {
 		name := s.queue[0]
 		s.queue = s.queue[1:]
-		s.look(name)
+		s.lookAt(name)
 	}
 	for at, level := range s.ways {
 		old := s.found[at]
@@ -91,7 +91,7 @@ type search struct {
 	names int                      // that were gone through to follow links
 }
 
-func (s *search) know(name string) {
+func (s *search) knowName(name string) {
 	at := autorun.Fold(name)
 	if _, known := s.all[at]; known {
 		return
@@ -108,8 +108,8 @@ func (s *search) know(name string) {
 	}
 }
 
-// look follows a link, or reads a file, that is one of those that programs start or obey.
-func (s *search) look(at string) {
+// lookAt follows a link, or reads a file, that is one of those that programs start or obey.
+func (s *search) lookAt(at string) {
 	name := s.all[at]
 	lead := autorun.Lead{Level: s.files.Level(name), Scope: s.files.Scope(name)}
 	if lead.Level == autorun.Used {
@@ -120,11 +120,11 @@ func (s *search) look(at string) {
 	}
 	if targets, ok := s.links[at]; ok {
 		for _, target := range targets {
-			s.follow(path.Dir(path.Join(s.tree.Root, name)), target, lead, 0)
+			s.followLink(path.Dir(path.Join(s.tree.Root, name)), target, lead, 0)
 		}
 		if s.tree.Leads != nil {
 			for _, to := range s.tree.Leads(name) {
-				s.mark(to, lead)
+				s.markPath(to, lead)
 			}
 		}
 	}
@@ -133,15 +133,15 @@ func (s *search) look(at string) {
 	}
 	for _, text := range s.tree.Texts(name) {
 		if isProse(at) {
-			s.readProse(text, s.bases(name), lead)
+			s.readProse(text, s.dirsAbove(name), lead)
 		} else {
-			s.read(text, s.bases(name), lead)
+			s.readText(text, s.dirsAbove(name), lead)
 		}
 	}
 }
 
-// bases are the directories above a file, from the nearest to the tree's root.
-func (s *search) bases(name string) []string {
+// dirsAbove are the directories above a file, from the nearest to the tree's root.
+func (s *search) dirsAbove(name string) []string {
 	var all []string
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		all = append(all, path.Join(s.tree.Root, dir))
@@ -165,8 +165,8 @@ func isStore(at string) bool {
 	return !strings.HasPrefix(rest, "config") && !strings.Contains("/"+rest, "/hooks/") && path.Base(rest) != "config"
 }
 
-// mark notes that a path is as a file that leads to it; what is below it is looked at anew.
-func (s *search) mark(rel string, lead autorun.Lead) {
+// markPath notes that a path is as a file that leads to it; what is below it is looked at anew.
+func (s *search) markPath(rel string, lead autorun.Lead) {
 	at := autorun.Fold(path.Clean(rel))
 	if at == "." || at == ".." || strings.HasPrefix(at, "../") || strings.HasPrefix(at, "/") {
 		return
@@ -190,9 +190,9 @@ func (s *search) mark(rel string, lead autorun.Lead) {
 	}
 }
 
-// follow goes where a link leads, and marks each link on the way, which says where, and the end.
+// followLink goes where a link leads, and marks each link on the way, which says where, and the end.
 // dir is absolute, as the link is in it.
-func (s *search) follow(dir, target string, lead autorun.Lead, links int) {
+func (s *search) followLink(dir, target string, lead autorun.Lead, links int) {
 	if links > mostLinks || len(target) > maxTarget || s.names > mostNames {
 		return
 	}
@@ -204,7 +204,7 @@ func (s *search) follow(dir, target string, lead autorun.Lead, links int) {
 	for i, part := range parts {
 		if s.names++; s.names > mostNames {
 			for link := range s.links {
-				s.mark(link, lead)
+				s.markPath(link, lead)
 			}
 			return
 		}
@@ -223,12 +223,12 @@ func (s *search) follow(dir, target string, lead autorun.Lead, links int) {
 			if rest != "" {
 				next += "/" + rest
 			}
-			s.follow(path.Dir(at), next, lead, links+1)
+			s.followLink(path.Dir(at), next, lead, links+1)
 		}
 		return
 	}
 	if rel, ok := s.relative(at); ok {
-		s.mark(rel, lead)
+		s.markPath(rel, lead)
 	}
 }
 

@@ -165,17 +165,17 @@ func (s *search) lookInside(at string) {
 		return
 	}
 	if s.tree.Unread != nil && s.tree.Unread(name) {
-		s.mark(name, autorun.Lead{Level: autorun.Started})
+		s.markPath(name, autorun.Lead{Level: autorun.Started})
 		return
 	}
 	var before []byte
 	for i, text := range s.tree.Texts(name) {
 		found := settings(at, text)
 		if i > 0 && !bytes.Equal(found, before) {
-			s.mark(name, autorun.Lead{Level: autorun.Started})
+			s.markPath(name, autorun.Lead{Level: autorun.Started})
 		}
 		if before = found; found != nil {
-			s.read(found, s.bases(name), autorun.Lead{Level: autorun.Started, Scope: autorun.ScopeDirs})
+			s.readText(found, s.dirsAbove(name), autorun.Lead{Level: autorun.Started, Scope: autorun.ScopeDirs})
 		}
 	}
 }

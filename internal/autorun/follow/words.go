@@ -52,25 +52,25 @@ func isProse(at string) bool {
 	return false
 }
 
-// hooks are those of git that run at usual commands, for a directory of hooks that is the whole.
-func hooks() []string {
+// gitHooks are those of git that run at usual commands, for a directory of hooks that is the whole.
+func gitHooks() []string {
 	return []string{
 		"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push",
 		"pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change", "reference-transaction", "push-to-checkout", "pre-receive", "update", "post-receive", "post-update",
 	}
 }
 
-// read marks what a text names.
-func (s *search) read(text []byte, bases []string, lead autorun.Lead) {
+// readText marks what a text names.
+func (s *search) readText(text []byte, bases []string, lead autorun.Lead) {
 	if bytes.IndexByte(text[:min(len(text), 8<<10)], 0) >= 0 {
 		return // of no words
 	}
 	if lead.Scope > autorun.ScopeImports {
 		s.readOdd(text, lead)
 	}
-	s.words(text, bases, lead)
+	s.readWords(text, bases, lead)
 	if bytes.IndexByte(text, '\\') >= 0 { // it may part names, too, as on Windows
-		s.words(bytes.ReplaceAll(text, []byte{'\\'}, []byte{'/'}), bases, lead)
+		s.readWords(bytes.ReplaceAll(text, []byte{'\\'}, []byte{'/'}), bases, lead)
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *search) read(text []byte, bases []string, lead autorun.Lead) {
 func (s *search) readProse(text []byte, bases []string, lead autorun.Lead) {
 	if head, ok := bytes.CutPrefix(text, []byte("---\n")); ok {
 		head, _, _ = bytes.Cut(head, []byte("\n---"))
-		s.read(head, bases, lead)
+		s.readText(head, bases, lead)
 	}
 	for rest := text; ; {
 		_, command, ok := bytes.Cut(rest, []byte("!`"))
@@ -87,13 +87,13 @@ func (s *search) readProse(text []byte, bases []string, lead autorun.Lead) {
 			break
 		}
 		command, rest, _ = bytes.Cut(command, []byte("`"))
-		s.read(command, bases, lead)
+		s.readText(command, bases, lead)
 	}
 	lead.Scope = min(lead.Scope, autorun.ScopeImports)
-	s.read(text, bases, lead)
+	s.readText(text, bases, lead)
 }
 
-func (s *search) words(text []byte, bases []string, lead autorun.Lead) {
+func (s *search) readWords(text []byte, bases []string, lead autorun.Lead) {
 	if lead.Scope > autorun.ScopeImports {
 		bases = append(bases, s.entered(text, bases, lead)...)
 	}
@@ -102,7 +102,7 @@ func (s *search) words(text []byte, bases []string, lead autorun.Lead) {
 		w := string(word)
 		name, imported := strings.CutPrefix(w, "@")
 		if (lead.Scope > autorun.ScopeImports || imported) && !isMention(w, before) {
-			s.word(name, before, bases, lead)
+			s.readWord(name, before, bases, lead)
 		}
 		before = w
 	}
@@ -156,7 +156,7 @@ func (s *search) entered(text []byte, bases []string, lead autorun.Lead) (all []
 func (s *search) markBuilds(dir string, lead autorun.Lead) {
 	for at, name := range s.all {
 		if path.Dir(at) == dir && s.files.Level(name) == autorun.Used {
-			s.mark(at, lead)
+			s.markPath(at, lead)
 		}
 	}
 }
@@ -165,13 +165,13 @@ func (s *search) markBuilds(dir string, lead autorun.Lead) {
 func (s *search) readOdd(text []byte, lead autorun.Lead) {
 	for _, at := range s.odd {
 		if len(s.odd) > mostOdd || bytes.Contains(text, []byte(path.Base(s.all[at]))) {
-			s.mark(at, lead)
+			s.markPath(at, lead)
 		}
 	}
 }
 
-// word marks what a word of a text is the name of, from one of the directories.
-func (s *search) word(word, before string, bases []string, lead autorun.Lead) {
+// readWord marks what a word of a text is the name of, from one of the directories.
+func (s *search) readWord(word, before string, bases []string, lead autorun.Lead) {
 	word = strings.TrimLeft(word, "!^")
 	taken := isTaker(before)
 	if before == "-m" && !strings.Contains(word, "/") { // of Python
@@ -198,16 +198,16 @@ func (s *search) word(word, before string, bases []string, lead autorun.Lead) {
 			if strings.HasPrefix(name, "/") {
 				at = path.Clean(name)
 			}
-			s.named(at, pathlike, taken, strings.EqualFold(before, "hookspath"), lead)
+			s.markNamed(at, pathlike, taken, strings.EqualFold(before, "hookspath"), lead)
 		}
 	}
 }
 
-// named marks an absolute path, if the tree has it, or could have.
-func (s *search) named(abs string, pathlike, taken, hooksDir bool, lead autorun.Lead) {
+// markNamed marks an absolute path, if the tree has it, or could have.
+func (s *search) markNamed(abs string, pathlike, taken, hooksDir bool, lead autorun.Lead) {
 	if abs == s.tree.Root && hooksDir {
-		for _, hook := range hooks() {
-			s.mark(hook, lead)
+		for _, hook := range gitHooks() {
+			s.markPath(hook, lead)
 		}
 		return
 	}
@@ -217,16 +217,16 @@ func (s *search) named(abs string, pathlike, taken, hooksDir bool, lead autorun.
 	}
 	at := autorun.Fold(rel)
 	if _, is := s.all[at]; is {
-		s.mark(at, lead)
+		s.markPath(at, lead)
 	}
 	if !pathlike {
 		return
 	}
 	if s.dirs[at] && (lead.Scope == autorun.ScopeDirs || lead.Scope == autorun.ScopeTaken && taken) {
-		s.mark(at, lead)
+		s.markPath(at, lead)
 	}
 	for _, stem := range slices.Concat(s.stems[at], s.stems[at+"/index"], s.stems[at+"/__init__"], s.stems[at+"/__main__"]) {
-		s.mark(stem, lead)
+		s.markPath(stem, lead)
 	}
 	s.throughLinks(abs, lead)
 }
@@ -236,7 +236,7 @@ func (s *search) throughLinks(abs string, lead autorun.Lead) {
 	rel, _ := s.relative(abs)
 	for dir := autorun.Fold(rel); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if len(s.links[dir]) > 0 {
-			s.follow("/", abs, lead, 0)
+			s.followLink("/", abs, lead, 0)
 			return
 		}
 	}

@@ -23,8 +23,8 @@ const (
 	mostData = 32 << 10
 )
 
-// line is one connection.
-type line struct {
+// connection is one connection.
+type connection struct {
 	conn Conn
 	from *bufio.Reader // the reader's
 	left int           // bytes to come of a frame of data; the reader's
@@ -37,23 +37,23 @@ type line struct {
 func (e *End) Attach(conn Conn) error {
 	e.attaching.Lock()
 	defer e.attaching.Unlock()
-	have := e.begin()
-	l := &line{conn: conn, from: bufio.NewReaderSize(conn, mostData), told: have}
-	peer, err := l.greet(have)
+	have := e.beginLine()
+	l := &connection{conn: conn, from: bufio.NewReaderSize(conn, mostData), told: have}
+	peer, err := l.greetPeer(have)
 	if err == nil {
-		err = e.install(l, peer)
+		err = e.installLine(l, peer)
 	}
 	if err != nil {
 		_ = conn.Close()
 		return err
 	}
-	errand.Go(func() { e.send(l) })
+	errand.Go(func() { e.sendLoop(l) })
 	return nil
 }
 
-// begin takes the line away that there is, and returns how much was received of it and of
+// beginLine takes the line away that there is, and returns how much was received of it and of
 // those before: nothing is counted afterwards.
-func (e *End) begin() uint64 {
+func (e *End) beginLine() uint64 {
 	e.mu.Lock()
 	e.detach()
 	e.mu.Unlock()
@@ -64,8 +64,8 @@ func (e *End) begin() uint64 {
 	return e.received
 }
 
-// greet says how much this end has, and hears how much the other has.
-func (l *line) greet(have uint64) (peer uint64, err error) {
+// greetPeer says how much this end has, and hears how much the other has.
+func (l *connection) greetPeer(have uint64) (peer uint64, err error) {
 	if err := l.conn.SetDeadline(time.Now().Add(helloWait)); err != nil {
 		return 0, err
 	}
@@ -82,8 +82,8 @@ func (l *line) greet(have uint64) (peer uint64, err error) {
 	return binary.BigEndian.Uint64(hello[len(magic):]), l.conn.SetDeadline(time.Time{})
 }
 
-// install makes a line the end's.
-func (e *End) install(l *line, peer uint64) error {
+// installLine makes a line the end's.
+func (e *End) installLine(l *connection, peer uint64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over != nil {
@@ -97,7 +97,7 @@ func (e *End) install(l *line, peer uint64) error {
 	}
 	l.sent = peer
 	e.line = l
-	e.wake()
+	e.wakeWaiters()
 	return nil
 }
 
@@ -109,36 +109,36 @@ func (e *End) arrived(have uint64) error {
 	if have > e.base {
 		e.pending = append(e.pending[:0], e.pending[have-e.base:]...)
 		e.base = have
-		e.wake()
+		e.wakeWaiters()
 	}
 	return nil
 }
 
-// send writes to a line for as long as it is the end's.
-func (e *End) send(l *line) {
+// sendLoop writes to a line for as long as it is the end's.
+func (e *End) sendLoop(l *connection) {
 	buf := make([]byte, 0, 5+9+mostData)
 	for {
 		gone := false
-		over := e.until(func() bool {
+		over := e.waitUntil(func() bool {
 			gone = e.line != l
 			if gone {
 				return true
 			}
-			buf = e.next(l, buf[:0])
+			buf = e.nextBytes(l, buf[:0])
 			return len(buf) > 0
 		})
 		if over != nil || gone {
 			return
 		}
 		if _, err := l.conn.Write(buf); err != nil {
-			e.drop(l)
+			e.dropLine(l)
 			return
 		}
 	}
 }
 
-// next is what is to be written next. Needs mu.
-func (e *End) next(l *line, buf []byte) []byte {
+// nextBytes is what is to be written next. Needs mu.
+func (e *End) nextBytes(l *connection, buf []byte) []byte {
 	if e.received-l.told >= tellAfter {
 		l.told = e.received
 		buf = binary.BigEndian.AppendUint64(append(buf, kindHave), l.told)
@@ -152,17 +152,17 @@ func (e *End) next(l *line, buf []byte) []byte {
 	return buf
 }
 
-// data reads bytes of the stream, at least one unless there is an error. Nothing is counted.
-func (e *End) data(l *line, p []byte) (int, error) {
+// readData reads bytes of the stream, at least one unless there is an error. Nothing is counted.
+func (e *End) readData(l *connection, p []byte) (int, error) {
 	for l.left == 0 {
 		kind, err := l.from.ReadByte()
 		if err != nil {
 			return 0, err
 		}
 		if kind == kindHave {
-			err = e.heard(l)
+			err = e.readHeard(l)
 		} else {
-			err = l.frame(kind)
+			err = l.readFrame(kind)
 		}
 		if err != nil {
 			return 0, err
@@ -173,8 +173,8 @@ func (e *End) data(l *line, p []byte) (int, error) {
 	return n, err
 }
 
-// heard reads how much the other end has.
-func (e *End) heard(l *line) error {
+// readHeard reads how much the other end has.
+func (e *End) readHeard(l *connection) error {
 	var number [8]byte
 	if _, err := io.ReadFull(l.from, number[:]); err != nil {
 		return err
@@ -191,8 +191,8 @@ func (e *End) heard(l *line) error {
 	return e.arrived(have)
 }
 
-// frame reads how long a frame of data is.
-func (l *line) frame(kind byte) error {
+// readFrame reads how long a frame of data is.
+func (l *connection) readFrame(kind byte) error {
 	var length [4]byte
 	if kind != kindData {
 		return fmt.Errorf("%w: it sends a frame of the kind %d", ErrBroken, kind)

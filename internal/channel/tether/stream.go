@@ -15,15 +15,15 @@ func (e *End) Read(p []byte) (int, error) {
 		return 0, nil
 	}
 	for {
-		l, err := e.current()
+		l, err := e.awaitLine()
 		if err != nil {
 			return 0, err
 		}
-		n, err := e.data(l, p)
-		if n > 0 && e.count(l, n) {
+		n, err := e.readData(l, p)
+		if n > 0 && e.countReceived(l, n) {
 			return n, nil
 		}
-		if err := e.failed(l, err); err != nil {
+		if err := e.failLine(l, err); err != nil {
 			return 0, err
 		}
 	}
@@ -34,25 +34,25 @@ func (e *End) Read(p []byte) (int, error) {
 func (e *End) Deliver(to io.Writer) error {
 	buf := make([]byte, mostData)
 	for {
-		l, err := e.current()
+		l, err := e.awaitLine()
 		if err != nil {
 			return err
 		}
-		n, err := e.data(l, buf)
+		n, err := e.readData(l, buf)
 		if n > 0 {
-			if err := e.pass(l, to, buf[:n]); err != nil {
-				e.end(err)
+			if err := e.passData(l, to, buf[:n]); err != nil {
+				e.endWith(err)
 				return err
 			}
 		}
-		if err := e.failed(l, err); err != nil {
+		if err := e.failLine(l, err); err != nil {
 			return err
 		}
 	}
 }
 
-// pass writes to another writer what came over a line, if it is still the end's.
-func (e *End) pass(l *line, to io.Writer, p []byte) error {
+// passData writes to another writer what came over a line, if it is still the end's.
+func (e *End) passData(l *connection, to io.Writer, p []byte) error {
 	e.passing.Lock()
 	defer e.passing.Unlock()
 	e.mu.Lock()
@@ -65,41 +65,41 @@ func (e *End) pass(l *line, to io.Writer, p []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.received += uint64(n)
-	e.wake()
+	e.wakeWaiters()
 	return err
 }
 
-// current waits for a line.
-func (e *End) current() (l *line, err error) {
-	err = e.until(func() bool {
+// awaitLine waits for a line.
+func (e *End) awaitLine() (l *connection, err error) {
+	err = e.waitUntil(func() bool {
 		l = e.line
 		return l != nil
 	})
 	return l, err
 }
 
-// count counts what came over a line, if it is still the end's; else it will be sent again.
-func (e *End) count(l *line, n int) bool {
+// countReceived counts what came over a line, if it is still the end's; else it will be sent again.
+func (e *End) countReceived(l *connection, n int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.line != l {
 		return false
 	}
 	e.received += uint64(n)
-	e.wake()
+	e.wakeWaiters()
 	return true
 }
 
-// failed takes a line away that has an error. It returns an error that ends the end.
-func (e *End) failed(l *line, err error) error {
+// failLine takes a line away that has an error. It returns an error that ends the end.
+func (e *End) failLine(l *connection, err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, ErrBroken) {
-		e.end(err)
+		e.endWith(err)
 		return err
 	}
-	e.drop(l)
+	e.dropLine(l)
 	return nil
 }
 
@@ -107,14 +107,14 @@ func (e *End) failed(l *line, err error) error {
 func (e *End) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
-		err := e.until(func() bool {
+		err := e.waitUntil(func() bool {
 			n := min(window-len(e.pending), len(p)-written)
 			if n <= 0 || e.over != nil {
 				return false
 			}
 			e.pending = append(e.pending, p[written:written+n]...)
 			written += n
-			e.wake()
+			e.wakeWaiters()
 			return true
 		})
 		if err != nil {
@@ -134,13 +134,13 @@ func (e *End) Feed(from syscall.Conn) error {
 	}
 	buf := make([]byte, mostData)
 	for {
-		if err := e.until(func() bool { return e.room() > 0 }); err != nil {
+		if err := e.waitUntil(func() bool { return e.sendRoom() > 0 }); err != nil {
 			return err
 		}
 		taken := 1
 		var failed error
 		err := raw.Read(func(fd uintptr) (done bool) {
-			taken, failed = e.take(int(fd), buf)
+			taken, failed = e.takeFromSocket(int(fd), buf)
 			return !errors.Is(failed, unix.EAGAIN)
 		})
 		if err = errors.Join(err, failed); err != nil && !errors.Is(err, unix.EINTR) {
@@ -152,26 +152,26 @@ func (e *End) Feed(from syscall.Conn) error {
 	}
 }
 
-// room is how much more may be sent now. Needs mu.
-func (e *End) room() int {
+// sendRoom is how much more may be sent now. Needs mu.
+func (e *End) sendRoom() int {
 	if e.held || e.over != nil {
 		return 0
 	}
 	return window - len(e.pending)
 }
 
-// take reads from a socket what there is, as far as there is room; -1 where there is none.
-func (e *End) take(fd int, buf []byte) (int, error) {
+// takeFromSocket reads from a socket what there is, as far as there is room; -1 where there is none.
+func (e *End) takeFromSocket(fd int, buf []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	room := min(e.room(), len(buf))
+	room := min(e.sendRoom(), len(buf))
 	if room <= 0 {
 		return -1, nil
 	}
 	n, err := unix.Read(fd, buf[:room])
 	if n > 0 {
 		e.pending = append(e.pending, buf[:n]...)
-		e.wake()
+		e.wakeWaiters()
 	}
 	return n, err
 }

@@ -50,10 +50,10 @@ type End struct {
 	attaching sync.Mutex // held over an Attach
 	passing   sync.Mutex // held over the passing on of what is then counted
 
-	mu       sync.Mutex // guards what follows; never held over what may wait
-	line     *line      // nil between two
-	held     bool       // no line is wanted
-	over     error      // why it has ended; nil while it has not
+	mu       sync.Mutex  // guards what follows; never held over what may wait
+	line     *connection // nil between two
+	held     bool        // no line is wanted
+	over     error       // why it has ended; nil while it has not
 	received uint64
 	base     uint64
 	pending  []byte
@@ -63,15 +63,15 @@ type End struct {
 // New makes an end without a line, at the begin of the stream.
 func New() *End { return &End{changed: make(chan struct{})} }
 
-// wake has everybody look who waits for a change. Needs mu.
-func (e *End) wake() {
+// wakeWaiters has everybody look who waits for a change. Needs mu.
+func (e *End) wakeWaiters() {
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
 
-// until waits until ready, which is called with mu held, says yes. It returns why the end is
+// waitUntil waits until ready, which is called with mu held, says yes. It returns why the end is
 // over, if it is.
-func (e *End) until(ready func() bool) error {
+func (e *End) waitUntil(ready func() bool) error {
 	for {
 		e.mu.Lock()
 		over, ok, changed := e.over, ready(), e.changed
@@ -85,11 +85,11 @@ func (e *End) until(ready func() bool) error {
 
 // Close ends it: what waits for it returns.
 func (e *End) Close() error {
-	e.end(net.ErrClosed)
+	e.endWith(net.ErrClosed)
 	return nil
 }
 
-func (e *End) end(why error) {
+func (e *End) endWith(why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over != nil {
@@ -105,11 +105,11 @@ func (e *End) detach() {
 		_ = e.line.conn.Close()
 	}
 	e.line = nil
-	e.wake()
+	e.wakeWaiters()
 }
 
-// drop takes a line away that has broken, unless there is another already.
-func (e *End) drop(l *line) {
+// dropLine takes a line away that has broken, unless there is another already.
+func (e *End) dropLine(l *connection) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.line == l {
@@ -119,7 +119,7 @@ func (e *End) drop(l *line) {
 
 // Unattached returns when a line is wanted and there is none, or why the end is over.
 func (e *End) Unattached() error {
-	return e.until(func() bool { return e.line == nil && !e.held })
+	return e.waitUntil(func() bool { return e.line == nil && !e.held })
 }
 
 // Hold takes the line away until Resume; nothing that arrives afterwards is passed on. It
@@ -152,6 +152,6 @@ func (e *End) Restore(s State) error {
 		return ErrBroken
 	}
 	e.received, e.base, e.pending = s.Received, s.Base, bytes.Clone(s.Pending)
-	e.wake()
+	e.wakeWaiters()
 	return nil
 }

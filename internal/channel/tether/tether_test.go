@@ -153,7 +153,7 @@ func TestAnotherInItsPlace(t *testing.T) {
 		}
 		host.mu.Lock()
 		host.over = net.ErrClosed // as a process that was killed: nothing is flushed
-		host.wake()
+		host.wakeWaiters()
 		host.mu.Unlock()
 		host = next
 		serve(host)
@@ -210,7 +210,7 @@ func TestNobodyReads(t *testing.T) {
 		n, _ := e.Write(make([]byte, 10*window))
 		done <- n
 	}()
-	if err := e.until(func() bool { return len(e.pending) == window }); err != nil {
+	if err := e.waitUntil(func() bool { return len(e.pending) == window }); err != nil {
 		t.Fatal(err)
 	}
 	_ = e.Close()
@@ -225,11 +225,11 @@ func TestNobodyReads(t *testing.T) {
 // TestWhatComesOverALineThatWasLost: it is not counted, and not passed on, since the other end
 // sends it again.
 func TestWhatComesOverALineThatWasLost(t *testing.T) {
-	for name, pass := range map[string]func(e *End, l *line, p []byte) bool{
-		"read": func(e *End, l *line, p []byte) bool { return e.count(l, len(p)) },
-		"delivered": func(e *End, l *line, p []byte) bool {
+	for name, pass := range map[string]func(e *End, l *connection, p []byte) bool{
+		"read": func(e *End, l *connection, p []byte) bool { return e.countReceived(l, len(p)) },
+		"delivered": func(e *End, l *connection, p []byte) bool {
 			var out bytes.Buffer
-			return e.pass(l, &out, p) != nil || out.Len() > 0
+			return e.passData(l, &out, p) != nil || out.Len() > 0
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -240,12 +240,12 @@ func TestWhatComesOverALineThatWasLost(t *testing.T) {
 			if _, err := b.Write([]byte("word")); err != nil {
 				t.Fatal(err)
 			}
-			l, err := a.current()
+			l, err := a.awaitLine()
 			if err != nil {
 				t.Fatal(err)
 			}
 			buf := make([]byte, 10)
-			n, err := a.data(l, buf)
+			n, err := a.readData(l, buf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,9 +267,9 @@ func TestMoreThanWasSent(t *testing.T) {
 	if _, err := e.Write([]byte("word")); err != nil {
 		t.Fatal(err)
 	}
-	l := &line{from: bufio.NewReader(bytes.NewReader(binary.BigEndian.AppendUint64(nil, 4)))}
+	l := &connection{from: bufio.NewReader(bytes.NewReader(binary.BigEndian.AppendUint64(nil, 4)))}
 	e.line = l
-	if err := e.heard(l); !errors.Is(err, ErrBroken) {
+	if err := e.readHeard(l); !errors.Is(err, ErrBroken) {
 		t.Errorf("%v", err)
 	}
 }

@@ -33,30 +33,30 @@ func systemFiles(task Task, say teller) {
 		}
 	}
 	if written && attempt == SystemFiles {
-		say.got(attempt, "%s", strings.Join(said, "; "))
+		say.tellGot(attempt, "%s", strings.Join(said, "; "))
 		return
 	}
-	say.refused(attempt, "%s", strings.Join(said, "; "))
+	say.tellRefused(attempt, "%s", strings.Join(said, "; "))
 }
 
 // mounts writes to what is shown read-only.
 func mounts(task Task, say teller) {
 	var said []string
 	for _, path := range task.ReadOnly {
-		err := write(path, MarkName(task.Token))
+		err := writeMark(path, MarkName(task.Token))
 		if err == nil {
-			say.got(Mounts, "%s was written to", path)
+			say.tellGot(Mounts, "%s was written to", path)
 			return
 		}
 		said = append(said, path+": "+reason(err))
 	}
 	if len(said) > 0 {
-		say.refused(Mounts, "%s", strings.Join(said, "; "))
+		say.tellRefused(Mounts, "%s", strings.Join(said, "; "))
 	}
 }
 
-// write makes a file in a directory, which it removes, or opens a file to write to it.
-func write(path, mark string) error {
+// writeMark makes a file in a directory, which it removes, or opens a file to write to it.
+func writeMark(path, mark string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -78,11 +78,11 @@ func write(path, mark string) error {
 // chunk is how much is written, or touched, at a time.
 const chunk = 1 << 20
 
-// disk writes until it may not any more, or has a quarter more than there is.
-func disk(task Task, say teller) {
+// fillDisk writes until it may not any more, or has a quarter more than there is.
+func fillDisk(task Task, say teller) {
 	f, err := somewhere(MarkName(task.Token) + "-*")
 	if err != nil {
-		say.got(DiskLimit, "nothing could be written, so nobody knows: %v", err)
+		say.tellGot(DiskLimit, "nothing could be written, so nobody knows: %v", err)
 		return
 	}
 	defer os.Remove(f.Name())
@@ -96,11 +96,11 @@ func disk(task Task, say teller) {
 		n, err := f.Write(piece)
 		written += int64(n)
 		if err != nil {
-			say.tell(DiskLimit, written > task.DiskBytes, fmt.Sprintf("%d MB of %d were written, then: %s", written>>20, task.DiskBytes>>20, reason(err)))
+			say.tellAttempt(DiskLimit, written > task.DiskBytes, fmt.Sprintf("%d MB of %d were written, then: %s", written>>20, task.DiskBytes>>20, reason(err)))
 			return
 		}
 	}
-	say.got(DiskLimit, "%d MB of %d were written", written>>20, task.DiskBytes>>20)
+	say.tellGot(DiskLimit, "%d MB of %d were written", written>>20, task.DiskBytes>>20)
 }
 
 // somewhere is a file in the root file system's writable layer.
@@ -112,7 +112,7 @@ func somewhere(name string) (*os.File, error) {
 	return f, err
 }
 
-func (t teller) tell(a Attempt, got bool, says string) {
+func (t teller) tellAttempt(a Attempt, got bool, says string) {
 	_ = t.out.Encode(Word{a, got, says}) // who reads it misses it
 }
 
@@ -123,7 +123,7 @@ func memory(task Task, say teller) {
 	for touched <= task.MemoryBytes+task.MemoryBytes/4 {
 		piece, err := unix.Mmap(-1, 0, chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 		if err != nil {
-			say.refused(MemoryLimit, "%d MB of %d were had, then: %v", touched>>20, task.MemoryBytes>>20, err)
+			say.tellRefused(MemoryLimit, "%d MB of %d were had, then: %v", touched>>20, task.MemoryBytes>>20, err)
 			return
 		}
 		for i := 0; i < len(piece); i += 512 {
@@ -131,5 +131,5 @@ func memory(task Task, say teller) {
 		}
 		kept, touched = append(kept, piece), touched+chunk
 	}
-	say.got(MemoryLimit, "%d MB of %d were used (%d pieces)", touched>>20, task.MemoryBytes>>20, len(kept))
+	say.tellGot(MemoryLimit, "%d MB of %d were used (%d pieces)", touched>>20, task.MemoryBytes>>20, len(kept))
 }

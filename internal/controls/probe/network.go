@@ -19,30 +19,30 @@ const (
 func addresses(task Task, say teller) {
 	var tried []string
 	for _, at := range append(append([]string{}, task.Canaries...), net.JoinHostPort(nowhere4, "443"), net.JoinHostPort(nowhere6, "443")) {
-		conn, err := dial("tcp", at)
+		conn, err := dialTarget("tcp", at)
 		if err == nil {
 			_, _ = conn.Write([]byte(task.Token)) // the host sees whether it came
 			_ = conn.Close()
-			say.got(Addresses, "a connection to %s was made", at)
+			say.tellGot(Addresses, "a connection to %s was made", at)
 			return
 		}
 		tried = append(tried, at+": "+reason(err))
 		if err := datagram(at, task.Token); err == nil && !strings.HasPrefix(at, "127.") && !strings.HasPrefix(at, "[::1]") {
-			say.got(Addresses, "a datagram to %s was sent", at)
+			say.tellGot(Addresses, "a datagram to %s was sent", at)
 			return
 		}
 	}
-	say.refused(Addresses, "%s", strings.Join(tried, "; "))
+	say.tellRefused(Addresses, "%s", strings.Join(tried, "; "))
 }
 
-func dial(network, at string) (net.Conn, error) {
+func dialTarget(network, at string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return (&net.Dialer{}).DialContext(ctx, network, at)
 }
 
 func datagram(at, token string) error {
-	conn, err := dial("udp", at)
+	conn, err := dialTarget("udp", at)
 	if err != nil {
 		return err
 	}
@@ -69,19 +69,19 @@ func rawSockets(say teller) {
 		fd, err := unix.Socket(kind[0], kind[1]|unix.SOCK_CLOEXEC, kind[2])
 		if err == nil {
 			_ = unix.Close(fd)
-			say.got(RawSockets, "a %s socket was made", what)
+			say.tellGot(RawSockets, "a %s socket was made", what)
 			return
 		}
 		refusals = append(refusals, what+": "+err.Error())
 	}
-	say.refused(RawSockets, "%s", strings.Join(sorted(refusals), "; "))
+	say.tellRefused(RawSockets, "%s", strings.Join(sorted(refusals), "; "))
 }
 
 // interfaces lists them.
 func interfaces(say teller) {
 	all, err := net.Interfaces()
 	if err != nil {
-		say.got(Interfaces, "they can't be listed: %v", err)
+		say.tellGot(Interfaces, "they can't be listed: %v", err)
 		return
 	}
 	var others []string
@@ -91,14 +91,14 @@ func interfaces(say teller) {
 		}
 	}
 	if len(others) > 0 {
-		say.got(Interfaces, "there are %s", strings.Join(others, ", "))
+		say.tellGot(Interfaces, "there are %s", strings.Join(others, ", "))
 		return
 	}
-	say.refused(Interfaces, "there is the loopback interface, and no other of %d", len(all))
+	say.tellRefused(Interfaces, "there is the loopback interface, and no other of %d", len(all))
 }
 
-// name looks up one that the policy denies.
-func name(task Task, say teller) {
+// lookUpName looks up one that the policy denies.
+func lookUpName(task Task, say teller) {
 	if task.Name == "" {
 		return
 	}
@@ -106,23 +106,23 @@ func name(task Task, say teller) {
 	defer cancel()
 	found, err := (&net.Resolver{PreferGo: true}).LookupNetIP(ctx, "ip", task.Name)
 	if err == nil {
-		say.got(Name, "%s is at %v", task.Name, found)
+		say.tellGot(Name, "%s is at %v", task.Name, found)
 		return
 	}
-	say.refused(Name, "%s: %s", task.Name, reason(err))
+	say.tellRefused(Name, "%s: %s", task.Name, reason(err))
 }
 
 // metadata connects to where clouds keep the credentials of machines.
 func metadata(say teller) {
 	var refusals []string
 	for _, at := range []string{"169.254.169.254:80", "169.254.170.2:80", "100.100.100.200:80", "[fd00:ec2::254]:80"} {
-		conn, err := dial("tcp", at)
+		conn, err := dialTarget("tcp", at)
 		if err == nil {
 			_ = conn.Close()
-			say.got(Metadata, "a connection to %s was made", at)
+			say.tellGot(Metadata, "a connection to %s was made", at)
 			return
 		}
 		refusals = append(refusals, fmt.Sprintf("%s: %s", at, reason(err)))
 	}
-	say.refused(Metadata, "%s", strings.Join(refusals, "; "))
+	say.tellRefused(Metadata, "%s", strings.Join(refusals, "; "))
 }

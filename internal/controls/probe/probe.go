@@ -88,25 +88,25 @@ func MarkedDirs() []string { return []string{"/usr", "/etc"} }
 // teller writes words as they come: who ends the process can't take them back.
 type teller struct{ out *json.Encoder }
 
-func (t teller) got(a Attempt, format string, args ...any) {
+func (t teller) tellGot(a Attempt, format string, args ...any) {
 	_ = t.out.Encode(Word{a, true, fmt.Sprintf(format, args...)}) // who reads it misses it
 }
 
-func (t teller) refused(a Attempt, format string, args ...any) {
+func (t teller) tellRefused(a Attempt, format string, args ...any) {
 	_ = t.out.Encode(Word{a, false, fmt.Sprintf(format, args...)}) // who reads it misses it
 }
 
 // Run makes the attempts of a step and writes a word for each, as JSON lines. It
 // returns the exit code.
 func Run(args []string, out, complaint io.Writer) int {
-	if err := run(args, teller{json.NewEncoder(out)}); err != nil {
+	if err := runTasks(args, teller{json.NewEncoder(out)}); err != nil {
 		_, _ = fmt.Fprintln(complaint, Argument+":", err)
 		return 2
 	}
 	return 0
 }
 
-func run(args []string, say teller) error {
+func runTasks(args []string, say teller) error {
 	if len(args) != 2 {
 		return errors.New("it is for the host, and takes a step and a task")
 	}
@@ -116,11 +116,11 @@ func run(args []string, say teller) error {
 	}
 	switch Step(args[0]) {
 	case Look:
-		look(task, say)
+		lookAtHost(task, say)
 	case Processes:
 		processes(task, say)
 	case Disk:
-		disk(task, say)
+		fillDisk(task, say)
 	case Memory:
 		memory(task, say)
 	case Compute:
@@ -131,16 +131,16 @@ func run(args []string, say teller) error {
 	return nil
 }
 
-func look(task Task, say teller) {
+func lookAtHost(task Task, say teller) {
 	channelOf(say) // first: this process has opened nothing yet
 	addresses(task, say)
 	rawSockets(say)
 	interfaces(say)
-	name(task, say)
+	lookUpName(task, say)
 	metadata(say)
 	systemFiles(task, say)
 	mounts(task, say)
-	clock(say)
+	setClock(say)
 	kernel(say)
 	rights(say) // last: it may change who this process is
 }

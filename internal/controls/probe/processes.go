@@ -49,26 +49,26 @@ func processes(task Task, say teller) {
 		}
 	}()
 	for len(made) < task.Pids+spare {
-		pid, errno := fork()
+		pid, errno := forkIdle()
 		if errno != 0 {
 			if len(made) > task.Pids {
-				say.got(ProcessLimit, "%d processes were made, and %d is the limit", len(made), task.Pids)
+				say.tellGot(ProcessLimit, "%d processes were made, and %d is the limit", len(made), task.Pids)
 				return
 			}
-			say.refused(ProcessLimit, "%d processes beside those that ran, of %d, then: %v", len(made), task.Pids, errno)
+			say.tellRefused(ProcessLimit, "%d processes beside those that ran, of %d, then: %v", len(made), task.Pids, errno)
 			return
 		}
 		made = append(made, pid)
 	}
-	say.got(ProcessLimit, "%d processes were made, and %d is the limit", len(made), task.Pids)
+	say.tellGot(ProcessLimit, "%d processes were made, and %d is the limit", len(made), task.Pids)
 }
 
-// fork makes a child that waits for ever. The child has this thread alone and none of the
+// forkIdle makes a child that waits for ever. The child has this thread alone and none of the
 // runtime's others, so it does nothing but that.
 //
 //go:norace
 //go:nosplit
-func fork() (pid int, errno unix.Errno) {
+func forkIdle() (pid int, errno unix.Errno) {
 	made, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return 0, errno

@@ -22,7 +22,7 @@ func rights(say teller) {
 	unprivileged := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		say.got(Capabilities, "/proc/self/status can't be read: %v", err)
+		say.tellGot(Capabilities, "/proc/self/status can't be read: %v", err)
 		return
 	}
 	fields := map[string]string{}
@@ -38,14 +38,14 @@ func rights(say teller) {
 		}
 	}
 	if len(some) > 0 {
-		say.got(Capabilities, "%s", strings.Join(some, ", "))
+		say.tellGot(Capabilities, "%s", strings.Join(some, ", "))
 	} else {
-		say.refused(Capabilities, "all five sets are empty; asked for all: %s", word(asked))
+		say.tellRefused(Capabilities, "all five sets are empty; asked for all: %s", errorWord(asked))
 	}
 	if fields["NoNewPrivs"] != "1" {
-		say.got(Privileges, "no_new_privs is %q", fields["NoNewPrivs"])
+		say.tellGot(Privileges, "no_new_privs is %q", fields["NoNewPrivs"])
 	} else {
-		say.refused(Privileges, "no_new_privs is 1; asked to take it back: %s", word(unprivileged))
+		say.tellRefused(Privileges, "no_new_privs is 1; asked to take it back: %s", errorWord(unprivileged))
 	}
 	otherUser(say)
 }
@@ -58,74 +58,74 @@ func otherUser(say teller) {
 	}
 	asked := unix.Setresuid(0, 0, 0)
 	if os.Getuid() != was || os.Geteuid() != was {
-		say.got(OtherUser, "user %d became user %d", was, os.Geteuid())
+		say.tellGot(OtherUser, "user %d became user %d", was, os.Geteuid())
 		return
 	}
-	say.refused(OtherUser, "it is user %d; asked to be root: %s", was, word(asked))
+	say.tellRefused(OtherUser, "it is user %d; asked to be root: %s", was, errorWord(asked))
 }
 
-func word(err error) string {
+func errorWord(err error) string {
 	if err == nil {
 		return "no answer but no effect either"
 	}
 	return err.Error()
 }
 
-// clock sets the clock to what it is.
-func clock(say teller) {
+// setClock sets the clock to what it is.
+func setClock(say teller) {
 	var now unix.Timeval
 	if err := unix.Gettimeofday(&now); err != nil {
-		say.got(Clock, "it can't be read: %v", err)
+		say.tellGot(Clock, "it can't be read: %v", err)
 		return
 	}
 	if err := unix.Settimeofday(&now); err != nil {
-		say.refused(Clock, "asked to set it: %v", err)
+		say.tellRefused(Clock, "asked to set it: %v", err)
 		return
 	}
-	say.got(Clock, "it was set")
+	say.tellGot(Clock, "it was set")
 }
 
 // channelOf looks for a way to the one connection that leads out, which is PID 1's.
 func channelOf(say teller) {
 	own, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		say.got(Channel, "the process's own descriptors can't be listed: %v", err)
+		say.tellGot(Channel, "the process's own descriptors can't be listed: %v", err)
 		return
 	}
 	for _, e := range own {
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, "socket:") {
-			say.got(Channel, "descriptor %s is a socket, %s", e.Name(), to)
+			say.tellGot(Channel, "descriptor %s is a socket, %s", e.Name(), to)
 			return
 		}
 	}
 	if all, err := os.ReadDir("/proc/1/fd"); err == nil {
 		for _, e := range all {
 			if _, err := os.Readlink("/proc/1/fd/" + e.Name()); err == nil {
-				say.got(Channel, "descriptor %s of process 1 can be followed", e.Name())
+				say.tellGot(Channel, "descriptor %s of process 1 can be followed", e.Name())
 				return
 			}
 		}
 	}
 	if f, err := os.OpenFile("/proc/1/mem", os.O_RDWR, 0); err == nil {
 		_ = f.Close()
-		say.got(Channel, "the memory of process 1 can be opened")
+		say.tellGot(Channel, "the memory of process 1 can be opened")
 		return
 	}
 	err = unix.PtraceAttach(1)
 	if err == nil {
 		_ = unix.PtraceDetach(1)
-		say.got(Channel, "process 1 can be traced")
+		say.tellGot(Channel, "process 1 can be traced")
 		return
 	}
-	say.refused(Channel, "no descriptor of this process is a socket; process 1's can't be followed, nor its memory opened; asked to trace it: %v", err)
+	say.tellRefused(Channel, "no descriptor of this process is a socket; process 1's can't be followed, nor its memory opened; asked to trace it: %v", err)
 }
 
 // kernel tells which one answers; the host knows whether it is its own.
 func kernel(say teller) {
 	version, err := os.ReadFile("/proc/version")
 	if err != nil {
-		say.got(Kernel, "/proc/version can't be read: %v", err)
+		say.tellGot(Kernel, "/proc/version can't be read: %v", err)
 		return
 	}
-	say.refused(Kernel, "%s", strings.TrimSpace(string(version)))
+	say.tellRefused(Kernel, "%s", strings.TrimSpace(string(version)))
 }

@@ -54,7 +54,7 @@ func Run(t *testing.T, s Sample) {
 	t.Run("refusals", s.refusals)
 }
 
-func (s Sample) index(t *testing.T) *ecosystem.Index {
+func (s Sample) readIndex(t *testing.T) *ecosystem.Index {
 	t.Helper()
 	ix, _ := s.parsed(t)
 	if len(ix.Files) != s.Files {
@@ -91,7 +91,7 @@ func (s Sample) routes(t *testing.T) {
 			t.Errorf("Route(%s) = %+v, %v; want a redirect to %s", path, r, err, s.IndexPath)
 		}
 	}
-	for _, f := range s.index(t).Files {
+	for _, f := range s.readIndex(t).Files {
 		r, err := s.Protocol.Route(ecosystem.Place{Files: true}, ecosystem.Request{Path: f.Path})
 		if err != nil || r.Kind != ecosystem.RouteFile || r.Project != s.Project || r.File != f.Name || r.Version != f.Version || r.Path != f.Path {
 			t.Errorf("Route(%s) = %+v, %v; want the file %s", f.Path, r, err, f.Name)
@@ -189,17 +189,17 @@ func (s Sample) withheld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !s.lists(page, ix.Files[0]) {
+		if !s.listsFile(page, ix.Files[0]) {
 			t.Errorf("%s: the allowed file is gone:\n%s", accept, page)
 		}
-		if s.lists(page, ix.Files[1]) != bytes.Contains(page, []byte("the reason of this test")) {
+		if s.listsFile(page, ix.Files[1]) != bytes.Contains(page, []byte("the reason of this test")) {
 			t.Errorf("%s: a withheld file must be listed with its reason or not at all:\n%s", accept, page)
 		}
 	}
 }
 
-// lists tells whether a page has a file, by its name or what stands for it.
-func (s Sample) lists(page []byte, f ecosystem.File) bool {
+// listsFile tells whether a page has a file, by its name or what stands for it.
+func (s Sample) listsFile(page []byte, f ecosystem.File) bool {
 	name := f.Name
 	if s.Shown != nil {
 		name = s.Shown(f)

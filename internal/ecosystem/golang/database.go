@@ -42,8 +42,8 @@ func newDatabase(ctx context.Context, log ecosystem.Log, verifier, lookup string
 	}
 }
 
-// again is the same lookup with an answer given, nil for the log's own.
-func (d *database) again(answer []byte, fresh bool) *database {
+// lookUpAgain is the same lookup with an answer given, nil for the log's own.
+func (d *database) lookUpAgain(answer []byte, fresh bool) *database {
 	return &database{log: d.log, verifier: d.verifier, lookup: d.lookup, remote: d.remote, fresh: fresh, answer: answer}
 }
 
@@ -55,13 +55,13 @@ func (d *database) ReadRemote(path string) ([]byte, error) {
 		if err == nil {
 			err = checkTile(path, data)
 		}
-		return data, d.note(err, false)
+		return data, d.noteFailure(err, false)
 	}
 	if err == nil {
 		err = checkRecord(data)
 		d.answer = data
 	}
-	return data, d.note(err, true)
+	return data, d.noteFailure(err, true)
 }
 
 // checkTile tells what is no tile from one that lies: whoever relays the log
@@ -95,7 +95,7 @@ func (d *database) ReadConfig(file string) ([]byte, error) {
 		return []byte(d.verifier), nil
 	}
 	data, err := d.log.Config(file)
-	return data, d.note(err, false)
+	return data, d.noteFailure(err, false)
 }
 
 // WriteConfig implements sumdb.ClientOps.
@@ -105,7 +105,7 @@ func (d *database) WriteConfig(file string, old, changed []byte) error {
 		return sumdb.ErrWriteConflict // compared with ==
 	}
 	d.grew = d.grew || err == nil // the client writes only what is newer
-	return d.note(err, false)
+	return d.noteFailure(err, false)
 }
 
 // ReadCache implements sumdb.ClientOps.
@@ -142,8 +142,8 @@ func (d *database) SecurityError(msg string) {
 	d.lie = msg
 }
 
-// note remembers the first failure, since the client drops its category.
-func (d *database) note(err error, record bool) error {
+// noteFailure remembers the first failure, since the client drops its category.
+func (d *database) noteFailure(err error, record bool) error {
 	if err == nil {
 		return nil
 	}
@@ -155,9 +155,9 @@ func (d *database) note(err error, record bool) error {
 	return err
 }
 
-// fault gives the client's error its category. What could not be had is not the
+// categoriseError gives the client's error its category. What could not be had is not the
 // log's lie, not even one of its own tiles.
-func (d *database) fault(err error) error {
+func (d *database) categoriseError(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {

@@ -35,7 +35,7 @@ func (Protocol) Inspect(file ecosystem.File, _ []byte, content ecosystem.Content
 		return ecosystem.Inspection{}, fault.Invalid("the zip of a module has no file")
 	}
 	in := ecosystem.Inspection{Description: ecosystem.Description{Name: t.project, Version: file.Version}}
-	m, err := t.mod(z)
+	m, err := t.readMod(z)
 	if err != nil {
 		return ecosystem.Inspection{}, err
 	}
@@ -52,12 +52,12 @@ func (Protocol) Inspect(file ecosystem.File, _ []byte, content ecosystem.Content
 	if err != nil {
 		return in, err
 	}
-	in.Said, err = t.said(z)
+	in.Said, err = t.saidLicence(z)
 	return in, err
 }
 
-// said is what the module says of itself: the licence, by its files' text.
-func (t *tree) said(z *archive.ZipReader) (ecosystem.Publication, error) {
+// saidLicence is what the module says of itself: the licence, by its files' text.
+func (t *zipTree) saidLicence(z *archive.ZipReader) (ecosystem.Publication, error) {
 	var claims license.Claims
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 		if strings.Contains(name, "/") || t.members[t.byName[name]].Mode.IsDir() {
@@ -77,8 +77,8 @@ func (t *tree) said(z *archive.ZipReader) (ecosystem.Publication, error) {
 	return ecosystem.Publication{License: claims.String()}.Clipped(), nil
 }
 
-// tree is the files of a zip.
-type tree struct {
+// zipTree is the files of a zip.
+type zipTree struct {
 	project string
 	prefix  string // "MODULE@VERSION/"
 	members []archive.Member
@@ -87,11 +87,11 @@ type tree struct {
 
 // readTree checks the paths by the rules of module zips. Paths that differ only
 // in case, occur twice or leave the zip were refused when it was opened.
-func readTree(members []archive.Member, version string) (*tree, error) {
-	t := &tree{members: members, byName: map[string]int{}}
+func readTree(members []archive.Member, version string) (*zipTree, error) {
+	t := &zipTree{members: members, byName: map[string]int{}}
 	for i, m := range members {
 		if t.prefix == "" {
-			if err := t.begin(m.Path, version); err != nil {
+			if err := t.beginModule(m.Path, version); err != nil {
 				return nil, err
 			}
 		}
@@ -111,7 +111,7 @@ func readTree(members []archive.Member, version string) (*tree, error) {
 }
 
 // inside is what the module brings: its packages, and files that are no source.
-func (t *tree) inside() (in ecosystem.Inside) {
+func (t *zipTree) inside() (in ecosystem.Inside) {
 	for name := range t.byName {
 		in.AddPath(name, nil)
 		if dir := path.Dir(name); path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") {
@@ -122,8 +122,8 @@ func (t *tree) inside() (in ecosystem.Inside) {
 	return in
 }
 
-// begin takes the module's path from the first file's.
-func (t *tree) begin(first, version string) error {
+// beginModule takes the module's path from the first file's.
+func (t *zipTree) beginModule(first, version string) error {
 	before, _, ok := strings.Cut(first, "@"+version+"/")
 	if !ok || !isRelease(before, version) {
 		return fault.Invalid("the zip's files do not lie below a module's path and %s", masking.Cut(version, maxQuoted))
@@ -149,9 +149,9 @@ func checkFile(name string, m archive.Member) error {
 	return nil
 }
 
-// mod reads the go.mod; the zero value if there is none.
-func (t *tree) mod(z *archive.ZipReader) (mod, error) {
-	data, err := t.read(z, "go.mod", maxMod)
+// readMod reads the go.mod; the zero value if there is none.
+func (t *zipTree) readMod(z *archive.ZipReader) (mod, error) {
+	data, err := t.readFile(z, "go.mod", maxMod)
 	if errors.Is(err, fault.ErrNotFound) {
 		return mod{}, nil
 	}
@@ -161,8 +161,8 @@ func (t *tree) mod(z *archive.ZipReader) (mod, error) {
 	return readMod(data)
 }
 
-// read gives a file's bytes.
-func (t *tree) read(z *archive.ZipReader, name string, most int64) ([]byte, error) {
+// readFile gives a file's bytes.
+func (t *zipTree) readFile(z *archive.ZipReader, name string, most int64) ([]byte, error) {
 	i, ok := t.byName[name]
 	if !ok {
 		return nil, fault.New(fault.ErrNotFound, "the zip has no such file")

@@ -63,7 +63,7 @@ func (Protocol) ParseIndex(project string, page ecosystem.Page, _ ecosystem.Rows
 		return nil, fault.Wrap(fault.ErrInvalid, err, "the page's own URL can't be read")
 	}
 	l := list{index: &ecosystem.Index{Project: project}, base: from, seen: map[string]bool{}}
-	if err := l.read(page.Body); err != nil {
+	if err := l.readVersions(page.Body); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(l.index.Files, func(a, b ecosystem.File) int { return semver.Compare(a.Version, b.Version) })
@@ -77,7 +77,7 @@ type list struct {
 	seen  map[string]bool
 }
 
-func (l *list) read(body io.Reader) error {
+func (l *list) readVersions(body io.Reader) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
 	for lines.Scan() {
@@ -89,7 +89,7 @@ func (l *list) read(body io.Reader) error {
 		if m == nil {
 			return fault.Invalid("the proxy's list has a line that is no version: not a list of versions")
 		}
-		if err := l.add(m[1]); err != nil {
+		if err := l.addVersion(m[1]); err != nil {
 			return err
 		}
 	}
@@ -99,7 +99,7 @@ func (l *list) read(body io.Reader) error {
 	return lines.Err()
 }
 
-func (l *list) add(version string) error {
+func (l *list) addVersion(version string) error {
 	if len(l.index.Files)+len(l.index.LeftOut) >= ecosystem.MaxFiles {
 		return fault.Invalid("the proxy lists more than %d versions", ecosystem.MaxFiles)
 	}

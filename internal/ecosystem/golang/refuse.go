@@ -39,7 +39,7 @@ func (Protocol) Refuse(r ecosystem.Refusal) ecosystem.Answer {
 	if r.What != "" {
 		phrase += ": " + masking.Cut(ecosystem.Line(r.What), mostBytes/4)
 	}
-	return ecosystem.Answer{Status: status, Phrase: phrase, ContentType: typeText, Body: []byte(words(r))}
+	return ecosystem.Answer{Status: status, Phrase: phrase, ContentType: typeText, Body: []byte(refusalWords(r))}
 }
 
 func statusOf(cause ecosystem.Cause) int {
@@ -55,9 +55,9 @@ func statusOf(cause ecosystem.Cause) int {
 	return forbidden
 }
 
-// words are the lines of a refusal's body. What to write to allow it comes
+// refusalWords are the lines of a refusal's body. What to write to allow it comes
 // last, and only whole; of what waits for a person, how they approve it.
-func words(r ecosystem.Refusal) string {
+func refusalWords(r ecosystem.Refusal) string {
 	reason := strings.TrimSpace(ecosystem.Line(r.Reason))
 	if reason == "" {
 		reason = "the request is refused" // an empty line would end what is printed

@@ -21,8 +21,8 @@ import (
 
 var sumText = regexp.MustCompile(`^h1:[A-Za-z0-9+/]{43}=$`)
 
-// isSum tells a digest as the database writes it.
-func isSum(s string) bool {
+// isDigestLine tells a digest as the database writes it.
+func isDigestLine(s string) bool {
 	if !sumText.MatchString(s) {
 		return false
 	}
@@ -30,8 +30,8 @@ func isSum(s string) bool {
 	return err == nil && len(raw) == sha256.Size
 }
 
-// limits are those of the go command.
-func limits() archive.Limits { return archive.Limits{Unpacked: zip.MaxZipFile} }
+// zipLimits are those of the go command.
+func zipLimits() archive.Limits { return archive.Limits{Unpacked: zip.MaxZipFile} }
 
 // SumFile is the sum of a zip: the sha256 of the lines "<sha256>  <name>" of its
 // files in the order of their names.
@@ -56,11 +56,11 @@ func (Protocol) SumFile(_ ecosystem.File, content ecosystem.Content) (string, er
 	if err != nil {
 		return "", err
 	}
-	return sumOf(sums), nil
+	return sumFiles(sums), nil
 }
 
-// sumOf sums files, by name to their sha256 in hexadecimal.
-func sumOf(files map[string]string) string {
+// sumFiles sums files, by name to their sha256 in hexadecimal.
+func sumFiles(files map[string]string) string {
 	names := make([]string, 0, len(files))
 	for name := range files {
 		names = append(names, name)
@@ -92,5 +92,5 @@ func openZip(content ecosystem.Content) (*archive.ZipReader, error) {
 	if content.Size() > zip.MaxZipFile {
 		return nil, fault.Invalid("the zip has %d bytes; the go command takes at most %d", content.Size(), int64(zip.MaxZipFile))
 	}
-	return archive.Zip(content, content.Size(), limits())
+	return archive.Zip(content, content.Size(), zipLimits())
 }

@@ -16,8 +16,8 @@ const maxVendorList = 4 << 20
 // vendored lists the modules that vendor/modules.txt names and of which there
 // are files: the go command leaves most of a vendor folder out of a zip, and
 // the list in. What lies in vendor without being listed has no name.
-func (t *tree) vendored(z *archive.ZipReader) ([]ecosystem.Bundled, error) {
-	data, err := t.read(z, "vendor/modules.txt", maxVendorList)
+func (t *zipTree) vendored(z *archive.ZipReader) ([]ecosystem.Bundled, error) {
+	data, err := t.readFile(z, "vendor/modules.txt", maxVendorList)
 	if errors.Is(err, fault.ErrNotFound) {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func (t *tree) vendored(z *archive.ZipReader) ([]ecosystem.Bundled, error) {
 }
 
 // vendorFolders are all folders below vendor that have a file, at any depth.
-func (t *tree) vendorFolders() map[string]bool {
+func (t *zipTree) vendorFolders() map[string]bool {
 	folders := map[string]bool{}
 	for name, i := range t.byName {
 		rest, ok := strings.CutPrefix(name, "vendor/")

@@ -33,37 +33,37 @@ func (Protocol) Attest(ctx context.Context, log ecosystem.Log, project, version 
 	if err != nil && d.cached.Load() && !d.missed && d.lie == "" {
 		// A damaged cache is not the log's fault: once more, from the log itself.
 		// (Two histories are proved by signed heads, whatever the cache holds.)
-		d = d.again(nil, true)
+		d = d.lookUpAgain(nil, true)
 		a, err = d.attest(verifier, project, version)
 	}
 	if err != nil || !d.grew {
 		return a, err
 	}
-	return d.grow(a, verifier, project, version)
+	return d.verifyInNewest(a, verifier, project, version)
 }
 
 // attest verifies one release's record.
 func (d *database) attest(verifier note.Verifier, project, version string) (ecosystem.Attested, error) {
 	if _, err := sumdb.NewClient(d).Lookup(project, version); err != nil {
-		return ecosystem.Attested{}, d.fault(err)
+		return ecosystem.Attested{}, d.categoriseError(err)
 	}
 	id, text, _, err := tlog.ParseRecord(d.answer)
 	if err != nil {
 		return ecosystem.Attested{}, fault.Wrap(fault.ErrInvalid, err, "the checksum database's record can't be read")
 	}
-	a, err := sums(string(text), project, version)
+	a, err := parseSums(string(text), project, version)
 	if err != nil {
 		return ecosystem.Attested{}, err
 	}
 	a.Position = id
-	a.Size, err = d.size(verifier)
+	a.Size, err = d.newestSize(verifier)
 	return a, err
 }
 
-// grow verifies the record again in the log's newest head, since a record's own
+// verifyInNewest verifies the record again in the log's newest head, since a record's own
 // may be as old as whoever relays it kept it for. There may be no newer one: then
 // the log is as large as the record's says.
-func (d *database) grow(a ecosystem.Attested, verifier note.Verifier, project, version string) (ecosystem.Attested, error) {
+func (d *database) verifyInNewest(a ecosystem.Attested, verifier note.Verifier, project, version string) (ecosystem.Attested, error) {
 	head, err := d.remote("latest")
 	if err != nil {
 		return a, nil //nolint:nilerr // the record is verified; only the log's size stays as it was
@@ -78,7 +78,7 @@ func (d *database) grow(a ecosystem.Attested, verifier note.Verifier, project, v
 		return a, nil //nolint:nilerr // not reached: attest read it
 	}
 	record := d.answer[:len(d.answer)-len(own)]
-	grown, err := d.again(slices.Concat(record, head), d.fresh).attest(verifier, project, version)
+	grown, err := d.lookUpAgain(slices.Concat(record, head), d.fresh).attest(verifier, project, version)
 	if errors.Is(err, fault.ErrInvalid) {
 		return ecosystem.Attested{}, err
 	}
@@ -88,8 +88,8 @@ func (d *database) grow(a ecosystem.Attested, verifier note.Verifier, project, v
 	return grown, nil
 }
 
-// size is the newest head that was verified.
-func (d *database) size(verifier note.Verifier) (int64, error) {
+// newestSize is the newest head that was verified.
+func (d *database) newestSize(verifier note.Verifier) (int64, error) {
 	head, err := d.log.Config(verifier.Name() + "/latest")
 	if err != nil {
 		return 0, err
@@ -105,13 +105,13 @@ func (d *database) size(verifier note.Verifier) (int64, error) {
 	return tree.N, nil
 }
 
-// sums reads a record: the two digests of the release that was asked for, each
+// parseSums reads a record: the two digests of the release that was asked for, each
 // once, and nothing of any other.
-func sums(text, project, version string) (ecosystem.Attested, error) {
+func parseSums(text, project, version string) (ecosystem.Attested, error) {
 	var a ecosystem.Attested
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), " ")
-		if len(f) != 3 || f[0] != project || !isSum(f[2]) {
+		if len(f) != 3 || f[0] != project || !isDigestLine(f[2]) {
 			return ecosystem.Attested{}, fault.Invalid("the checksum database answered with a record that is not about %s", masking.Cut(project, maxQuoted))
 		}
 		sum := &a.File

@@ -79,13 +79,13 @@ type said struct {
 // GPL-3.0 by LICENSE", where they contradict, or where a file has another text than is known; ""
 // where nothing says.
 func (c Claims) String() string {
-	all, unread := c.said()
+	all, unread := c.listSaid()
 	switch {
 	case len(all) == 0 && unread != "":
 		return "not recognised: it is in " + unread
 	case len(all) == 0:
 		return ""
-	case agree(all) && unread == "":
+	case sourcesAgree(all) && unread == "":
 		return mostExact(all)
 	}
 	var parts []string
@@ -100,8 +100,8 @@ func (c Claims) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// said are the places that say something; unread is a file that says it in words that are not known.
-func (c Claims) said() (all []said, unread string) {
+// listSaid are the places that say something; unread is a file that says it in words that are not known.
+func (c Claims) listSaid() (all []said, unread string) {
 	add := func(by, text string, ids []string) {
 		if len(ids) > 0 {
 			all = append(all, said{by, text, ids})
@@ -112,12 +112,12 @@ func (c Claims) said() (all []said, unread string) {
 	switch {
 	case expression == "":
 	case len(expression) > maxExpression:
-		text, ids := field(expression)
+		text, ids := readField(expression)
 		add("its metadata", text, ids)
 	case !isElsewhere:
-		add("its metadata", oneName(expression), names(expression))
+		add("its metadata", oneName(expression), namesInExpression(expression))
 	}
-	text, ids := field(c.Field)
+	text, ids := readField(c.Field)
 	add("its metadata", text, ids)
 	if ids := classified(c.Classifiers); len(ids) > 0 {
 		add("its classifiers", strings.Join(ids, " AND "), ids)
@@ -145,11 +145,11 @@ func elsewhere(expression string) (file string, is bool) {
 	return "", false
 }
 
-// agree tells that whatever a place names is named by the first, or is a closer word for it.
-func agree(all []said) bool {
+// sourcesAgree tells that whatever a place names is named by the first, or is a closer word for it.
+func sourcesAgree(all []said) bool {
 	for _, s := range all[1:] {
 		for _, id := range s.ids {
-			if !slices.ContainsFunc(all[0].ids, func(first string) bool { return kin(first, id) }) {
+			if !slices.ContainsFunc(all[0].ids, func(first string) bool { return areKin(first, id) }) {
 				return false
 			}
 		}
@@ -176,16 +176,16 @@ func isFamily(id string) bool {
 	return false
 }
 
-// kin tells two names of one licence, or a family and one of it.
-func kin(a, b string) bool {
-	a, b = base(a), base(b)
+// areKin tells two names of one licence, or a family and one of it.
+func areKin(a, b string) bool {
+	a, b = baseName(a), baseName(b)
 	return a == b || strings.HasPrefix(b, a+"-") && family(a) || strings.HasPrefix(a, b+"-") && family(b)
 }
 
 func family(lower string) bool { return isFamily(strings.ToUpper(lower)) || lower == "apache" }
 
-// base is a name without what it says of later versions.
-func base(id string) string {
+// baseName is a name without what it says of later versions.
+func baseName(id string) string {
 	id = strings.ToLower(id)
 	for _, end := range []string{"-only", "-or-later", "+"} {
 		id = strings.TrimSuffix(id, end)
@@ -196,8 +196,8 @@ func base(id string) string {
 	return id
 }
 
-// names are the licences of an expression.
-func names(expression string) []string {
+// namesInExpression are the licences of an expression.
+func namesInExpression(expression string) []string {
 	var ids []string
 	exception := false
 	for word := range strings.FieldsSeq(strings.NewReplacer("(", " ", ")", " ", "/", " OR ").Replace(expression)) {
@@ -212,7 +212,7 @@ func names(expression string) []string {
 			exception = false
 		}
 	}
-	if known := known(expression); known != "" { // "Apache 2.0" is no expression, and one name
+	if known := knownLicence(expression); known != "" { // "Apache 2.0" is no expression, and one name
 		return []string{known}
 	}
 	return ids
@@ -220,21 +220,21 @@ func names(expression string) []string {
 
 // oneName is an expression, by SPDX's name if it is a usual one for a single licence.
 func oneName(expression string) string {
-	if name := known(expression); name != "" {
+	if name := knownLicence(expression); name != "" {
 		return name
 	}
 	return strings.Join(strings.Fields(expression), " ")
 }
 
-// field reads a text of any form.
-func field(text string) (told string, ids []string) {
+// readField reads a text of any form.
+func readField(text string) (told string, ids []string) {
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "" || strings.EqualFold(text, "unknown") || strings.EqualFold(text, "none"):
 		return "", nil
 	case len(text) <= maxField && !strings.Contains(text, "\n"):
 		told := oneName(text)
-		if ids := names(told); len(ids) == 1 || strings.Contains(told, " OR ") || strings.Contains(told, " AND ") {
+		if ids := namesInExpression(told); len(ids) == 1 || strings.Contains(told, " OR ") || strings.Contains(told, " AND ") {
 			return told, ids
 		}
 		return told, []string{told}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// known is SPDX's name of what people call a licence; "" if it is not one of the usual.
-func known(name string) string {
+// knownLicence is SPDX's name of what people call a licence; "" if it is not one of the usual.
+func knownLicence(name string) string {
 	name = strings.ToLower(strings.Join(strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(" ,-_()", r) }), " "))
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "the "), " license")
 	for _, drop := range []string{" licence", " software", " version", " v"} {
@@ -152,12 +152,12 @@ const mostCovered = 50
 // megabytes before the first is recognised, which a gateway has better use for.
 var texts = sync.OnceValues(func() (*licensecheck.Scanner, error) { //nolint:gochecknoglobals // a constant, made when it is needed
 	return licensecheck.NewScanner(slices.DeleteFunc(licensecheck.BuiltinLicenses(), func(l licensecheck.License) bool {
-		return !slices.ContainsFunc(usual(), func(name string) bool { return l.ID == name || strings.HasPrefix(l.ID, name+"-") })
+		return !slices.ContainsFunc(usualLicences(), func(name string) bool { return l.ID == name || strings.HasPrefix(l.ID, name+"-") })
 	}))
 })
 
-// usual are the licences whose text is recognised, each with all whose names begin so.
-func usual() []string {
+// usualLicences are the licences whose text is recognised, each with all whose names begin so.
+func usualLicences() []string {
 	return []string{
 		"0BSD", "AGPL-3.0", "Apache-2.0", "Artistic-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "BlueOak-1.0.0", "CC0-1.0", "CC-BY-4.0",
 		"CommonsClause", "EPL-2.0", "GPL-2.0", "GPL-3.0", "HPND", "ISC", "LGPL-2.1", "LGPL-3.0", "MIT", "MPL-2.0", "PSF-2.0", "Python-2.0",

@@ -22,8 +22,8 @@ type allowance struct {
 	most int64
 }
 
-// from lets the value that begins at offset be read.
-func (a *allowance) from(offset int64) { a.most = offset + maxValue }
+// allowFrom lets the value that begins at offset be read.
+func (a *allowance) allowFrom(offset int64) { a.most = offset + maxValue }
 
 func (a *allowance) Read(p []byte) (int, error) {
 	left := a.most - a.read

@@ -40,7 +40,7 @@ func (p *unpacking) bundle(path string, m archive.Member, content io.Reader) err
 		return err
 	}
 	inner, _, err := readClaims(b)
-	if isInstalled(folder) && (err != nil || inner.runs() || inner.wrong == "scripts") {
+	if isInstalled(folder) && (err != nil || inner.runsAtInstall() || inner.wrong == "scripts") {
 		p.bundledRuns = true // also if nobody can tell
 	}
 	if err != nil {

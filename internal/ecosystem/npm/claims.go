@@ -40,14 +40,14 @@ func claimed(key string) bool {
 	return false
 }
 
-// member reads one member.
-func (c *claims) member(key string, v jsontext.Value) {
+// readMember reads one member.
+func (c *claims) readMember(key string, v jsontext.Value) {
 	var ok bool
 	switch key {
 	case "name":
-		c.name, ok = text(v)
+		c.name, ok = stringOf(v)
 	case "version":
-		c.version, ok = text(v)
+		c.version, ok = stringOf(v)
 	case "dependencies":
 		c.dependencies, ok = textMap(v)
 	case "optionalDependencies":
@@ -70,11 +70,11 @@ func (c *claims) member(key string, v jsontext.Value) {
 	}
 }
 
-// runs tells whether by these claims something runs at an install.
-func (c *claims) runs() bool { return c.installs || len(c.scripts) > 0 }
+// runsAtInstall tells whether by these claims something runs at an install.
+func (c *claims) runsAtInstall() bool { return c.installs || len(c.scripts) > 0 }
 
-// text is a JSON string's; false for any other value.
-func text(v jsontext.Value) (string, bool) {
+// stringOf is a JSON string's; false for any other value.
+func stringOf(v jsontext.Value) (string, bool) {
 	if v.Kind() != '"' {
 		return "", false
 	}
@@ -82,9 +82,9 @@ func text(v jsontext.Value) (string, bool) {
 	return string(b), err == nil
 }
 
-// empty tells whether a value says nothing: null, false, "", {} and [], which
+// saysNothing tells whether a value says nothing: null, false, "", {} and [], which
 // old packages have instead of leaving a member out.
-func empty(v jsontext.Value) bool {
+func saysNothing(v jsontext.Value) bool {
 	switch string(bytes.Join(bytes.Fields(v), nil)) {
 	case "null", "false", `""`, "{}", "[]":
 		return true
@@ -95,12 +95,12 @@ func empty(v jsontext.Value) bool {
 // textMap reads an object whose values are strings.
 func textMap(v jsontext.Value) (map[string]string, bool) {
 	if v.Kind() != '{' {
-		return nil, empty(v)
+		return nil, saysNothing(v)
 	}
 	m := map[string]string{}
 	all := true
 	err := eachMember(v, func(key string, value jsontext.Value) {
-		s, ok := text(value)
+		s, ok := stringOf(value)
 		before, twice := m[key]
 		all = all && ok && (!twice || before == s)
 		m[key] = s
@@ -111,12 +111,12 @@ func textMap(v jsontext.Value) (map[string]string, bool) {
 // installScripts are the names of the scripts that run at an install.
 func installScripts(v jsontext.Value) ([]string, bool) {
 	if v.Kind() != '{' {
-		return nil, empty(v)
+		return nil, saysNothing(v)
 	}
 	has := map[string]bool{}
 	agree := true
 	err := eachMember(v, func(key string, value jsontext.Value) {
-		s, ok := text(value)
+		s, ok := stringOf(value)
 		runs := ok && s != ""
 		before, twice := has[key]
 		agree = agree && (!twice || before == runs)
@@ -140,14 +140,14 @@ func binsOf(v jsontext.Value) (map[string]string, bool) {
 	bins := map[string]string{}
 	switch v.Kind() {
 	case '"':
-		s, ok := text(v)
+		s, ok := stringOf(v)
 		if s != "" {
 			bins[ownBin] = plainPath(s)
 		}
 		return bins, ok
 	case '{':
 		err := eachMember(v, func(key string, value jsontext.Value) {
-			if target, ok := text(value); ok && plainPath(key) != "" {
+			if target, ok := stringOf(value); ok && plainPath(key) != "" {
 				bins[path.Base(plainPath(key))] = plainPath(target)
 			}
 		})
@@ -162,17 +162,17 @@ func binsOf(v jsontext.Value) (map[string]string, bool) {
 		}
 		return bins, true
 	default:
-		return nil, empty(v)
+		return nil, saysNothing(v)
 	}
 }
 
 func binFolderOf(v jsontext.Value) (string, bool) {
 	if v.Kind() != '{' {
-		return "", empty(v)
+		return "", saysNothing(v)
 	}
 	folder := ""
 	err := eachMember(v, func(key string, value jsontext.Value) {
-		if s, ok := text(value); ok && key == "bin" {
+		if s, ok := stringOf(value); ok && key == "bin" {
 			folder = plainPath(s)
 		}
 	})
@@ -185,15 +185,15 @@ func plainPath(s string) string {
 	return strings.TrimPrefix(path.Clean("/"+s), "/")
 }
 
-// loose reads JSON as JavaScript does: names may come twice, and what is not
+// looseDecoder reads JSON as JavaScript does: names may come twice, and what is not
 // UTF-8 is replaced. A registry's page was read strictly before.
-func loose(b []byte) *jsontext.Decoder {
+func looseDecoder(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewReader(b), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // eachMember visits an object's members.
 func eachMember(v jsontext.Value, visit func(key string, value jsontext.Value)) error {
-	return membersOf(loose(v), visit)
+	return membersOf(looseDecoder(v), visit)
 }
 
 func membersOf(dec *jsontext.Decoder, visit func(key string, value jsontext.Value)) error {
@@ -221,7 +221,7 @@ func membersOf(dec *jsontext.Decoder, visit func(key string, value jsontext.Valu
 // long as that decides nothing; peculiar tells that it is.
 func readClaims(document []byte) (c claims, peculiar bool, err error) {
 	document = bytes.TrimPrefix(document, []byte("\xef\xbb\xbf")) // as npm does
-	dec := loose(document)
+	dec := looseDecoder(document)
 	if dec.PeekKind() != '{' {
 		return c, false, fault.Invalid("its package.json is no JSON object")
 	}
@@ -230,9 +230,9 @@ func readClaims(document []byte) (c claims, peculiar bool, err error) {
 	err = membersOf(dec, func(name string, v jsontext.Value) {
 		if claimed(name) {
 			if !seen[name] {
-				first.member(name, v)
+				first.readMember(name, v)
 			}
-			c.member(name, v)
+			c.readMember(name, v)
 		}
 		seen[name] = true
 	})

@@ -26,10 +26,10 @@ func (Protocol) Starts(name string) string {
 	return ""
 }
 
-// tell adds what the package's own manifest says, for a person, and the lines to read of what
+// tellManifest adds what the package's own manifest says, for a person, and the lines to read of what
 // runs when it is installed: of the scripts, and of the files that they name. It does not follow what
 // those load in turn.
-func (p *unpacking) tell(content ecosystem.Content, found *ecosystem.Inspection) error {
+func (p *unpacking) tellManifest(content ecosystem.Content, found *ecosystem.Inspection) error {
 	found.Said = present(p.packageJSON, p.licenses.Files)
 	if len(found.Scripts) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (p *unpacking) tell(content ecosystem.Content, found *ecosystem.Inspection)
 	for _, script := range scriptsIn(p.packageJSON) {
 		name, command, _ := strings.Cut(script, ": ")
 		found.Inside.AddSuspect(code.Lines(name, []byte(command))...)
-		files := p.named(command)
+		files := p.filesOfCommand(command)
 		if len(files) == maxCodeFiles {
 			found.Inside.AddSuspect(name + " names more files than are looked at")
 		}
@@ -53,7 +53,7 @@ func (p *unpacking) tell(content ecosystem.Content, found *ecosystem.Inspection)
 	if len(named) == 0 {
 		return nil
 	}
-	return archive.TarGz(content, content.Size(), p.limits(), func(m archive.Member, content io.Reader) error {
+	return archive.TarGz(content, content.Size(), p.tarballLimits(), func(m archive.Member, content io.Reader) error {
 		_, rest, _ := strings.Cut(m.Path, "/")
 		if !named[rest] || !m.Mode.IsRegular() || m.Link != "" {
 			return nil
@@ -74,8 +74,8 @@ func scriptsIn(packageJSON []byte) []string {
 	return runsOf(fields)
 }
 
-// named are the package's files that a command names, as the shell and node find them.
-func (p *unpacking) named(command string) (files []string) {
+// filesOfCommand are the package's files that a command names, as the shell and node find them.
+func (p *unpacking) filesOfCommand(command string) (files []string) {
 	words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;&|()<>=,", r) })
 	for _, word := range words {
 		word = strings.TrimPrefix(path.Clean("/"+word), "/")

@@ -35,7 +35,7 @@ func compare(own *claims, scripts []string, listed *claims) (findings []string, 
 	if err := compareScripts(own, scripts, listed); err != nil {
 		return nil, err
 	}
-	if listed.runs() && len(scripts) == 0 {
+	if listed.runsAtInstall() && len(scripts) == 0 {
 		findings = append(findings, findScript)
 	}
 	more, err = compareBins(own, listed)

@@ -29,9 +29,9 @@ const (
 	findPeculiar   = "its package.json has members twice or not in UTF-8, none of which decides anything"
 )
 
-// limits are those of a tarball. One client computes sizes in 32 bits, and would
+// tarballLimits are those of a tarball. One client computes sizes in 32 bits, and would
 // take what lies behind a larger file for something else.
-func (p *unpacking) limits() archive.Limits {
+func (p *unpacking) tarballLimits() archive.Limits {
 	if p.ran {
 		return ranLimits()
 	}
@@ -47,7 +47,7 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", masking.Cut(file.Name, maxQuoted))
 	}
 	p := &unpacking{ran: t.ran, paths: map[string]bool{}, again: map[string]bool{}, contents: contents.Files{}}
-	if err := archive.TarGz(content, content.Size(), p.limits(), p.visit); err != nil {
+	if err := archive.TarGz(content, content.Size(), p.tarballLimits(), p.visitMember); err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	if err := p.compareAgain(content); err != nil {
@@ -60,11 +60,11 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 	if err != nil {
 		return ecosystem.Inspection{}, err
 	}
-	if err := own.areOf(t); err != nil {
+	if err := own.checkRelease(t); err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	if peculiar {
-		p.find(findPeculiar)
+		p.addFindings(findPeculiar)
 	}
 	scripts := p.implied(own.scripts)
 	if err := p.compareListed(&own, scripts, row); err != nil {
@@ -77,7 +77,7 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		Description: ecosystem.Description{Name: t.project, Version: t.version, Requirements: own.requirements()},
 		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings, Contents: p.contents.Digest(), Inside: p.result(&own),
 	}
-	return found, p.tell(content, &found)
+	return found, p.tellManifest(content, &found)
 }
 
 // compareListed compares what a package says of itself with what the index says of it, which
@@ -100,7 +100,7 @@ func (p *unpacking) compareListed(own *claims, scripts []string, row []byte) err
 	if p.ran { // that is why it is there
 		findings = slices.DeleteFunc(findings, func(f string) bool { return f == findScript })
 	}
-	p.find(findings...)
+	p.addFindings(findings...)
 	return nil
 }
 
@@ -112,8 +112,8 @@ func (p *unpacking) implied(scripts []string) []string {
 	return scripts
 }
 
-// areOf checks that claims are about the release that the tarball's path names.
-func (c *claims) areOf(t tarball) error {
+// checkRelease checks that claims are about the release that the tarball's path names.
+func (c *claims) checkRelease(t tarball) error {
 	switch {
 	case c.wrong != "":
 		return fault.Invalid("its package.json has a %s of a form that clients read in different ways", c.wrong)

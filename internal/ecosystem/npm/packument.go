@@ -34,7 +34,7 @@ type packument struct {
 	modified time.Time
 	parts    map[string][]string // by version: who requires exactly it as a part
 	about    []byte              // the project's own members, as an object that is not closed
-	release  release
+	release  versionManifest
 }
 
 // ParseIndex reads a packument one member of one manifest at a time, and writes
@@ -55,11 +55,11 @@ func (Protocol) ParseIndex(project string, page ecosystem.Page, rows ecosystem.R
 		dec: jsontext.NewDecoder(in), in: in, rows: rows, base: base,
 		index: &ecosystem.Index{Project: project}, times: map[string]time.Time{}, parts: map[string][]string{}, about: []byte{'{'},
 	}
-	p.in.from(0)
-	if err := p.read(); err != nil {
+	p.in.allowFrom(0)
+	if err := p.readPage(); err != nil {
 		return nil, invalidPage(err)
 	}
-	return p.index, p.finish()
+	return p.index, p.finishPage()
 }
 
 // invalidPage gives a decoder's error its category. Its text may quote the
@@ -74,11 +74,11 @@ func invalidPage(err error) error {
 	return err // of the page's reader or of the rows
 }
 
-func (p *packument) read() error {
-	if err := p.object("the packument is not a JSON object", p.member); err != nil {
+func (p *packument) readPage() error {
+	if err := p.object("the packument is not a JSON object", p.readMember); err != nil {
 		return err
 	}
-	p.in.from(p.dec.InputOffset())
+	p.in.allowFrom(p.dec.InputOffset())
 	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		if err == nil {
 			err = fault.Invalid("the packument goes on after its end")
@@ -100,7 +100,7 @@ func (p *packument) object(otherwise string, visit func(name string) error) erro
 		return err
 	}
 	for {
-		p.in.from(p.dec.InputOffset())
+		p.in.allowFrom(p.dec.InputOffset())
 		if p.dec.PeekKind() == '}' {
 			break
 		}
@@ -116,27 +116,27 @@ func (p *packument) object(otherwise string, visit func(name string) error) erro
 	return err
 }
 
-// value reads the next value; it is valid until the next reading.
-func (p *packument) value() (jsontext.Value, error) {
-	p.in.from(p.dec.InputOffset())
+// nextValue reads the next value; it is valid until the next reading.
+func (p *packument) nextValue() (jsontext.Value, error) {
+	p.in.allowFrom(p.dec.InputOffset())
 	return p.dec.ReadValue()
 }
 
-// text reads a string; any other value is "".
-func (p *packument) text() (string, error) {
-	v, err := p.value()
+// nextText reads a string; any other value is "".
+func (p *packument) nextText() (string, error) {
+	v, err := p.nextValue()
 	if err != nil {
 		return "", err
 	}
-	s, _ := text(v)
+	s, _ := stringOf(v)
 	return s, nil
 }
 
-// skip reads past a value of any size.
-func (p *packument) skip() error {
+// skipValue reads past a value of any size.
+func (p *packument) skipValue() error {
 	depth := p.dec.StackDepth()
 	for {
-		p.in.from(p.dec.InputOffset())
+		p.in.allowFrom(p.dec.InputOffset())
 		if _, err := p.dec.ReadToken(); err != nil {
 			return err
 		}
@@ -146,13 +146,13 @@ func (p *packument) skip() error {
 	}
 }
 
-func (p *packument) member(name string) (err error) {
+func (p *packument) readMember(name string) (err error) {
 	switch name {
 	case "name":
-		p.name, err = p.text()
+		p.name, err = p.nextText()
 		return err
 	case "dist-tags":
-		v, err := p.value()
+		v, err := p.nextValue()
 		if err != nil {
 			return err
 		}
@@ -166,29 +166,29 @@ func (p *packument) member(name string) (err error) {
 		p.versions = true
 		return p.object("the packument's versions are not an object", p.readRelease)
 	case "time":
-		return p.object("the packument's times are not an object", p.time)
+		return p.object("the packument's times are not an object", p.readTime)
 	case "description", "homepage", "keywords", "repository", "author", "bugs", "license", "maintainers", "contributors":
-		return p.keep(name)
+		return p.keepMember(name)
 	}
-	return p.skip()
+	return p.skipValue()
 }
 
-// keep keeps one of the project's own members for pages in full form.
-func (p *packument) keep(name string) error {
-	v, err := p.value()
+// keepMember keeps one of the project's own members for pages in full form.
+func (p *packument) keepMember(name string) error {
+	v, err := p.nextValue()
 	if err == nil && len(v) <= maxAbout {
 		p.about = appendMember(p.about, name, v)
 	}
 	return err
 }
 
-// time reads when a version was published. What is no time is as none: policy
+// readTime reads when a version was published. What is no time is as none: policy
 // decides on a release whose time is not known.
-func (p *packument) time(name string) error {
+func (p *packument) readTime(name string) error {
 	if p.dec.PeekKind() != '"' {
-		return p.skip()
+		return p.skipValue()
 	}
-	s, err := p.text()
+	s, err := p.nextText()
 	if err != nil {
 		return err
 	}
@@ -210,8 +210,8 @@ func (p *packument) time(name string) error {
 	return nil
 }
 
-// finish checks the page as a whole and joins what was said in several places.
-func (p *packument) finish() error {
+// finishPage checks the page as a whole and joins what was said in several places.
+func (p *packument) finishPage() error {
 	switch {
 	case p.name != p.index.Project:
 		return fault.Invalid("the packument is about %q, and %s was asked for", masking.Cut(p.name, maxQuoted), p.index.Project)

@@ -54,7 +54,7 @@ func runsOf(fields manifestFields) (runs []string) {
 			runs = append(runs, s)
 		}
 	}
-	claims := func(name string) bool { return len(fields[name]) > 0 && !empty(jsontext.Value(fields[name])) }
+	claims := func(name string) bool { return len(fields[name]) > 0 && !saysNothing(jsontext.Value(fields[name])) }
 	if claims("gypfile") && builds {
 		runs = append(runs, gypFile+": node-gyp rebuild")
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// release is one manifest while it is read. Its buffers are used again for the
+// versionManifest is one manifest while it is read. Its buffers are used again for the
 // next.
-type release struct {
+type versionManifest struct {
 	claims
 	version     string // its key on the page
 	full, short []byte // the manifest in the two forms, objects that are not closed
@@ -30,15 +30,15 @@ type release struct {
 // hundred kilobytes.
 const maxManifest = 2 * maxValue
 
-func (r *release) begin(version string) {
-	*r = release{
+func (r *versionManifest) beginVersion(version string) {
+	*r = versionManifest{
 		version: version, full: append(r.full[:0], '{'), short: append(r.short[:0], '{'),
 		file: ecosystem.File{Version: version, Kind: policy.KindPackage},
 	}
 }
 
-// refuse notes the first reason.
-func (r *release) refuse(reason string) {
+// noteRefusal notes the first reason.
+func (r *versionManifest) noteRefusal(reason string) {
 	if r.reason == "" {
 		r.reason = reason
 	}
@@ -52,53 +52,53 @@ func (p *packument) readRelease(version string) error {
 	}
 	if _, err := pkgref.CanonicalVersion(pkgref.Node, version); err != nil {
 		p.leaveOut(version, "", "its version is not a semantic version")
-		return p.skip()
+		return p.skipValue()
 	}
 	if p.dec.PeekKind() != '{' {
 		p.leaveOut(version, "", "its manifest is no object")
-		return p.skip()
+		return p.skipValue()
 	}
 	r := &p.release
-	r.begin(version)
+	r.beginVersion(version)
 	if err := p.object("", p.manifestMember); err != nil {
 		return err
 	}
-	r.judge(p.index.Project)
+	r.judgeManifest(p.index.Project)
 	if r.reason != "" {
 		p.leaveOut(version, r.file.Path, r.reason)
 		return nil
 	}
-	if r.runs() {
+	if r.runsAtInstall() {
 		r.file.Scripts = true
 		r.short = appendMember(r.short, "hasInstallScript", jsontext.Value("true"))
 	}
-	return p.list(r)
+	return p.listRelease(r)
 }
 
-// judge says what of the whole manifest is wrong.
-func (r *release) judge(project string) {
+// judgeManifest says what of the whole manifest is wrong.
+func (r *versionManifest) judgeManifest(project string) {
 	switch {
 	case r.name != project:
-		r.refuse("its manifest has another name")
+		r.noteRefusal("its manifest has another name")
 	case r.claims.version != r.version:
-		r.refuse("its manifest has another version")
+		r.noteRefusal("its manifest has another version")
 	case !r.dist:
-		r.refuse("the registry gives no tarball for it")
+		r.noteRefusal("the registry gives no tarball for it")
 	case r.wrong != "":
-		r.refuse("its " + r.wrong + " has a form that clients read in different ways")
+		r.noteRefusal("its " + r.wrong + " has a form that clients read in different ways")
 	}
 	if reason := r.unservable(); reason != "" {
-		r.refuse(reason)
+		r.noteRefusal(reason)
 	}
 	digest, reason := strongest(r.integrity, r.shasum)
 	if reason != "" {
-		r.refuse(reason)
+		r.noteRefusal(reason)
 	}
 	r.file.Digest = digest
 }
 
-// list writes the manifest's rows and lists its file.
-func (p *packument) list(r *release) error {
+// listRelease writes the manifest's rows and lists its file.
+func (p *packument) listRelease(r *versionManifest) error {
 	var err error
 	if r.file.Manifest, err = p.rows.Append(append(r.full, '}')); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (p *packument) list(r *release) error {
 		return err
 	}
 	r.file.Rows = []ecosystem.Extent{short}
-	for _, part := range r.parts() {
+	for _, part := range r.ownPreReleases() {
 		p.parts[part] = append(p.parts[part], r.version)
 	}
 	p.index.Files = append(p.index.Files, r.file)
@@ -121,12 +121,12 @@ func (p *packument) manifestMember(name string) error {
 	if name == "dist" && p.dec.PeekKind() == '{' {
 		return p.readDist()
 	}
-	v, err := p.value()
+	v, err := p.nextValue()
 	if err != nil {
 		return err
 	}
 	if claimed(name) {
-		r.member(name, v)
+		r.readMember(name, v)
 	}
 	if !passedOn(name) {
 		return nil
@@ -188,14 +188,14 @@ func (p *packument) readDist() error {
 	from := len(r.full)
 	r.full = append(appendName(r.full, "dist"), '{')
 	err := p.object("", func(name string) error {
-		v, err := p.value()
+		v, err := p.nextValue()
 		if err != nil {
 			return err
 		}
 		switch name {
 		case "tarball":
-			link, _ := text(v)
-			r.full = appendText(appendName(r.full, name), p.resolve(r, link))
+			link, _ := stringOf(v)
+			r.full = appendText(appendName(r.full, name), p.resolveLink(r, link))
 			return nil
 		case "integrity":
 			r.integrity = p.digestText(r, v)
@@ -219,10 +219,10 @@ func (p *packument) readDist() error {
 	return err
 }
 
-func (p *packument) digestText(r *release, v jsontext.Value) string {
-	s, ok := text(v)
+func (p *packument) digestText(r *versionManifest, v jsontext.Value) string {
+	s, ok := stringOf(v)
 	if !ok && v.Kind() != 'n' {
-		r.refuse("the registry gives its digest as something else than a text")
+		r.noteRefusal("the registry gives its digest as something else than a text")
 	}
 	return s
 }
@@ -240,31 +240,31 @@ func (p *packument) placeOn(host string) string {
 	return place
 }
 
-// resolve takes a tarball's link apart and gives the URL for clients. Some registries have tarballs at paths that
+// resolveLink takes a tarball's link apart and gives the URL for clients. Some registries have tarballs at paths that
 // name no release. Clients are given one that does; the tarball itself says whose it is (Inspect).
-func (p *packument) resolve(r *release, link string) string {
+func (p *packument) resolveLink(r *versionManifest, link string) string {
 	location, path, _, reason := ecosystem.ResolveFile(p.base, openScopes(link))
 	if reason != "" {
-		r.refuse(reason)
+		r.noteRefusal(reason)
 		return ""
 	}
 	t, dashed, err := tarballAt(strings.Split(strings.TrimPrefix(path, "/"), "/"))
 	named := dashed && err == nil
 	switch {
 	case link == "":
-		r.refuse("the registry gives no URL of its tarball")
+		r.noteRefusal("the registry gives no URL of its tarball")
 		return ""
 	case !dashed, !named && strings.Contains(path, "/"+p.index.Project+"/-/"):
 		u, err := url.Parse(location)
 		if err != nil {
-			r.refuse("its URL can't be read")
+			r.noteRefusal("its URL can't be read")
 			return ""
 		}
 		t.file = bareName(p.index.Project) + "-" + r.version + tarballSuffix
 		path = p.placeOn(u.Host) + "/" + p.index.Project + "/-/" + t.file
 		r.file.Shown = "https://" + u.Hostname() + path
 	case !named || t.ran || t.project != p.index.Project || t.version != r.version:
-		r.refuse("its tarball's path is that of another release")
+		r.noteRefusal("its tarball's path is that of another release")
 		return ""
 	}
 	r.dist = true

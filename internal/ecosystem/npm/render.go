@@ -42,7 +42,7 @@ func (Protocol) Render(w io.Writer, ix *ecosystem.Index, rows io.ReaderAt, view 
 	if len(left.has) == 0 {
 		return nothingLeft(ix, view)
 	}
-	d := &page{w: w, rows: rows, ix: ix, view: view, tags: left.pointed(ix.Tags)}
+	d := &renderedPage{w: w, rows: rows, ix: ix, view: view, tags: left.pointed(ix.Tags)}
 	switch view.Release {
 	case "":
 		d.packument()
@@ -51,7 +51,7 @@ func (Protocol) Render(w io.Writer, ix *ecosystem.Index, rows io.ReaderAt, view 
 	default:
 		d.manifest()
 	}
-	d.flush()
+	d.flushPage()
 	return d.err
 }
 
@@ -66,8 +66,8 @@ func nothingLeft(ix *ecosystem.Index, view ecosystem.View) error {
 	return fault.New(fault.ErrNotFound, "the registry has no releases of %s", ix.Project)
 }
 
-// page is one page while it is written. The first error ends the writing.
-type page struct {
+// renderedPage is one page while it is written. The first error ends the writing.
+type renderedPage struct {
 	w    io.Writer
 	rows io.ReaderAt
 	ix   *ecosystem.Index
@@ -80,25 +80,25 @@ type page struct {
 // flushAt is how much is gathered before it is written.
 const flushAt = 64 << 10
 
-func (d *page) flush() {
+func (d *renderedPage) flushPage() {
 	if d.err == nil && len(d.buf) > 0 {
 		_, d.err = d.w.Write(d.buf)
 	}
 	d.buf = d.buf[:0]
 }
 
-// raw appends text that is JSON already.
-func (d *page) raw(s string) { d.buf = append(d.buf, s...) }
+// appendRaw appends text that is JSON already.
+func (d *renderedPage) appendRaw(s string) { d.buf = append(d.buf, s...) }
 
-func (d *page) quote(s string) { d.buf = appendText(d.buf, s) }
+func (d *renderedPage) appendQuoted(s string) { d.buf = appendText(d.buf, s) }
 
-// row copies a row.
-func (d *page) row(e ecosystem.Extent) {
+// appendRow copies a row.
+func (d *renderedPage) appendRow(e ecosystem.Extent) {
 	if d.err != nil || e.Length == 0 {
 		return
 	}
 	if len(d.buf) >= flushAt {
-		d.flush()
+		d.flushPage()
 	}
 	from := len(d.buf)
 	d.buf = slices.Grow(d.buf, int(e.Length))[:from+int(e.Length)]
@@ -111,74 +111,74 @@ func (d *page) row(e ecosystem.Extent) {
 	}
 }
 
-func (d *page) packument() {
-	d.raw(`{"_id":`)
-	d.quote(d.ix.Project)
-	d.raw(`,"name":`)
-	d.quote(d.ix.Project)
-	d.raw(`,"dist-tags":`)
+func (d *renderedPage) packument() {
+	d.appendRaw(`{"_id":`)
+	d.appendQuoted(d.ix.Project)
+	d.appendRaw(`,"name":`)
+	d.appendQuoted(d.ix.Project)
+	d.appendRaw(`,"dist-tags":`)
 	d.writeTags()
-	d.raw(`,"versions":{`)
+	d.appendRaw(`,"versions":{`)
 	first := true
 	for i, f := range d.ix.Files {
 		if !d.view.Verdicts[i].Allowed {
 			continue
 		}
 		if !first {
-			d.raw(",")
+			d.appendRaw(",")
 		}
 		first = false
-		d.quote(f.Version)
-		d.raw(":")
-		d.release(f)
+		d.appendQuoted(f.Version)
+		d.appendRaw(":")
+		d.appendRelease(f)
 	}
-	d.raw(`},"time":{`)
-	d.times()
-	d.raw(`}`)
-	d.about()
-	d.raw(`}`)
+	d.appendRaw(`},"time":{`)
+	d.appendTimes()
+	d.appendRaw(`}`)
+	d.appendAbout()
+	d.appendRaw(`}`)
 }
 
-// release copies a release's manifest, or writes that of what is made of it.
-func (d *page) release(f ecosystem.File) {
+// appendRelease copies a release's manifest, or writes that of what is made of it.
+func (d *renderedPage) appendRelease(f ecosystem.File) {
 	e := d.manifestRow(f)
 	if f.Kind != policy.KindRan {
-		d.row(e)
+		d.appendRow(e)
 		return
 	}
-	if d.flush(); d.err != nil {
+	if d.flushPage(); d.err != nil {
 		return
 	}
-	d.row(e)
+	d.appendRow(e)
 	if d.err == nil {
 		d.buf, d.err = manifestOfRan(d.buf, f)
 	}
 }
 
-func (d *page) manifestRow(f ecosystem.File) ecosystem.Extent {
+func (d *renderedPage) manifestRow(f ecosystem.File) ecosystem.Extent {
 	if d.view.Form == formAbbreviated && len(f.Rows) > shortRow {
 		return f.Rows[shortRow]
 	}
 	return f.Manifest
 }
 
-func (d *page) writeTags() {
-	d.raw(`{`)
+func (d *renderedPage) writeTags() {
+	d.appendRaw(`{`)
 	for i, tag := range slices.Sorted(maps.Keys(d.tags)) {
 		if i > 0 {
-			d.raw(",")
+			d.appendRaw(",")
 		}
-		d.quote(tag)
-		d.raw(":")
-		d.quote(d.tags[tag])
+		d.appendQuoted(tag)
+		d.appendRaw(":")
+		d.appendQuoted(d.tags[tag])
 	}
-	d.raw(`}`)
+	d.appendRaw(`}`)
 }
 
-// times are there in both forms: the age gates of pnpm and yarn need them. A release of which the registry says
+// appendTimes are there in both forms: the age gates of pnpm and yarn need them. A release of which the registry says
 // no time has the page's own last one, which is not before it, if there is one. When this installation saw it first is
 // nobody's business: it is when somebody else asked.
-func (d *page) times() {
+func (d *renderedPage) appendTimes() {
 	comma := d.optional(`"created":`, rowCreated, false)
 	comma = d.optional(`"modified":`, rowModified, comma)
 	for i, f := range d.ix.Files {
@@ -190,33 +190,33 @@ func (d *page) times() {
 			continue
 		}
 		if comma {
-			d.raw(",")
+			d.appendRaw(",")
 		}
 		comma = true
-		d.quote(f.Version)
-		d.raw(`:`)
+		d.appendQuoted(f.Version)
+		d.appendRaw(`:`)
 		d.buf = appendTime(d.buf, f.Published)
 	}
 }
 
 // optional appends a row of the index after a prefix, if there is one, and
 // tells whether something now stands there.
-func (d *page) optional(prefix string, row int, comma bool) bool {
+func (d *renderedPage) optional(prefix string, row int, comma bool) bool {
 	e := d.ix.Rows[row]
 	if e.Length == 0 {
 		return comma
 	}
 	if comma {
-		d.raw(",")
+		d.appendRaw(",")
 	}
-	d.raw(prefix)
-	d.row(e)
+	d.appendRaw(prefix)
+	d.appendRow(e)
 	return true
 }
 
-// about appends the project's own members; of the abbreviated form that is the
+// appendAbout appends the project's own members; of the abbreviated form that is the
 // time of the last change.
-func (d *page) about() {
+func (d *renderedPage) appendAbout() {
 	d.optional(`"modified":`, rowModified, true)
 	if d.view.Form == formFull {
 		d.optional("", rowAbout, true)
@@ -224,7 +224,7 @@ func (d *page) about() {
 }
 
 // manifest writes the one of view.Release, a version or a tag.
-func (d *page) manifest() {
+func (d *renderedPage) manifest() {
 	version, isTag := d.tags[d.view.Release]
 	if !isTag {
 		version = d.view.Release
@@ -237,7 +237,7 @@ func (d *page) manifest() {
 			d.err = fault.New(fault.ErrForbidden, "%s %s: %s", d.ix.Project, version, v.Reason)
 			return
 		}
-		d.release(f)
+		d.appendRelease(f)
 		return
 	}
 	for _, out := range d.ix.LeftOut {

@@ -37,10 +37,10 @@ func (c *claims) requirements() []ecosystem.Requirement {
 	return out
 }
 
-// parts are the pre-releases of its own number that a release requires exactly, of
+// ownPreReleases are the pre-releases of its own number that a release requires exactly, of
 // its own project: as an alias (npm:NAME@1.2.3-linux-x64), since a manifest can't
 // require its own name.
-func (c *claims) parts() []string {
+func (c *claims) ownPreReleases() []string {
 	own, ok := pkgref.ParseVersion(pkgref.Node, c.version)
 	if !ok {
 		return nil

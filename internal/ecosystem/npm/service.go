@@ -27,11 +27,11 @@ func service(raw []string, r ecosystem.Request, reads bool) (ecosystem.Route, er
 	name := strings.Join(segments, "/")
 	switch {
 	case name == "ping" && reads:
-		return answered("{}", ""), nil
+		return answeredRoute("{}", ""), nil
 	case name == "npm/v1/security/advisories/bulk" && r.Method == "POST":
-		return answered(noAdvisories, auditNotice), nil
+		return answeredRoute(noAdvisories, auditNotice), nil
 	case (name == "npm/v1/security/audits" || name == "npm/v1/security/audits/quick") && r.Method == "POST":
-		return answered(noAudit, auditNotice), nil
+		return answeredRoute(noAudit, auditNotice), nil
 	case !reads || r.Query != "":
 		return refusedService("this service of the registry is not there for sandboxes: the gateway serves packages, and only reads"), nil
 	case name == "npm/v1/keys":
@@ -71,8 +71,8 @@ func tagsRoute(segments []string) (ecosystem.Route, error) {
 	return ecosystem.Route{Kind: ecosystem.RouteIndex, Project: project, Release: distTags}, nil
 }
 
-// answered is a route that the gateway answers from here.
-func answered(body, notice string) ecosystem.Route {
+// answeredRoute is a route that the gateway answers from here.
+func answeredRoute(body, notice string) ecosystem.Route {
 	a := &ecosystem.Answer{Status: statusOK, Phrase: "OK", ContentType: typeFull, Body: []byte(body)}
 	if notice != "" {
 		a.Header = map[string]string{noticeHeader: notice}

@@ -40,10 +40,10 @@ func ladderOf(ix *ecosystem.Index, pass func(i int) bool) ladder {
 	return l
 }
 
-// point is where a tag points whose registry has it at target: there, or at
+// pointTag is where a tag points whose registry has it at target: there, or at
 // the highest version below it, a pre-release only if there is nothing else. ""
 // if there is nothing: a tag never climbs.
-func (l ladder) point(target string) string {
+func (l ladder) pointTag(target string) string {
 	if l.has[target] {
 		return target
 	}
@@ -65,8 +65,8 @@ func (l ladder) point(target string) string {
 	return ""
 }
 
-// top is the highest version, a pre-release only if there is nothing else.
-func (l ladder) top() string {
+// topVersion is the highest version, a pre-release only if there is nothing else.
+func (l ladder) topVersion() string {
 	for _, versions := range [][]pkgref.Version{l.stable, l.pre} {
 		if len(versions) > 0 {
 			return versions[len(versions)-1].String()
@@ -83,12 +83,12 @@ func (l ladder) pointed(tags map[string]string) map[string]string {
 		if !tagName.MatchString(tag) {
 			continue
 		}
-		if to := l.point(target); to != "" {
+		if to := l.pointTag(target); to != "" {
 			out[tag] = to
 		}
 	}
 	if out[latestTag] == "" {
-		if to := l.top(); to != "" {
+		if to := l.topVersion(); to != "" {
 			out[latestTag] = to
 		}
 	}

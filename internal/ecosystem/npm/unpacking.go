@@ -43,7 +43,7 @@ func (p *unpacking) result(own *claims) ecosystem.Inside {
 	return p.inside
 }
 
-func (p *unpacking) find(findings ...string) {
+func (p *unpacking) addFindings(findings ...string) {
 	for _, f := range findings {
 		if !slices.Contains(p.findings, f) {
 			p.findings = append(p.findings, f)
@@ -51,9 +51,9 @@ func (p *unpacking) find(findings ...string) {
 	}
 }
 
-// visit looks at a member. Clients drop the first element of each path,
+// visitMember looks at a member. Clients drop the first element of each path,
 // whatever it is, so that two of them would be merged.
-func (p *unpacking) visit(m archive.Member, content io.Reader) error {
+func (p *unpacking) visitMember(m archive.Member, content io.Reader) error {
 	if p.ran {
 		if err := onlyFiles(m); err != nil {
 			return err
@@ -72,8 +72,8 @@ func (p *unpacking) visit(m archive.Member, content io.Reader) error {
 	case !below:
 		return fault.Invalid("the archive has a file at its top, outside of the package's folder")
 	case m.Link != "":
-		return p.link(m, rest)
-	case m.Extended && !plain(m.Path):
+		return p.checkLink(m, rest)
+	case m.Extended && !isPlainPath(m.Path):
 		return fault.Invalid("the archive has a file whose path has letters outside of ASCII and is not in its own header, where some clients look for it")
 	}
 	if p.paths[rest] {
@@ -86,14 +86,14 @@ func (p *unpacking) visit(m archive.Member, content io.Reader) error {
 	}
 	p.inside.AddPath(rest, head)
 	counted := &tee{from: content}
-	if err := p.describe(rest, m, counted); err != nil {
+	if err := p.describeFile(rest, m, counted); err != nil {
 		return err
 	}
-	return p.contents.Add(rest, counted.whole())
+	return p.contents.Add(rest, counted.wholeContent())
 }
 
-// describe looks at what a file says of the package, or of one inside it.
-func (p *unpacking) describe(path string, m archive.Member, content io.Reader) error {
+// describeFile looks at what a file says of the package, or of one inside it.
+func (p *unpacking) describeFile(path string, m archive.Member, content io.Reader) error {
 	switch path {
 	case "package.json":
 		var err error
@@ -102,7 +102,7 @@ func (p *unpacking) describe(path string, m archive.Member, content io.Reader) e
 	case gypFile:
 		p.gyp = true
 	case "npm-shrinkwrap.json":
-		p.find(findShrinkwrap)
+		p.addFindings(findShrinkwrap)
 	}
 	if !strings.Contains(path, "/") {
 		if err := p.licenses.Collect(path, func(most int64) ([]byte, error) { return io.ReadAll(io.LimitReader(content, most)) }); err != nil {
@@ -124,12 +124,12 @@ func (t *tee) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// whole is everything, what was read already included.
-func (t *tee) whole() io.Reader { return io.MultiReader(&t.read, t.from) }
+// wholeContent is everything, what was read already included.
+func (t *tee) wholeContent() io.Reader { return io.MultiReader(&t.read, t.from) }
 
-// link looks at a link. npm leaves links out, others make them; a hard link is
+// checkLink looks at a link. npm leaves links out, others make them; a hard link is
 // an empty file for one client, and a copy for another.
-func (p *unpacking) link(m archive.Member, path string) error {
+func (p *unpacking) checkLink(m archive.Member, path string) error {
 	if m.Mode.IsRegular() {
 		return fault.Invalid("the archive has a hard link, of which clients make different files")
 	}
@@ -139,13 +139,13 @@ func (p *unpacking) link(m archive.Member, path string) error {
 			return fault.Invalid("the archive has a link where a package is described or looked for, which only some clients make")
 		}
 	}
-	p.find(findLinks)
+	p.addFindings(findLinks)
 	return nil
 }
 
-// plain tells whether a path is ASCII. npm's unpacker can lose any other that an
+// isPlainPath tells whether a path is ASCII. npm's unpacker can lose any other that an
 // extension header gives, by where the pieces that it decompresses end.
-func plain(path string) bool {
+func isPlainPath(path string) bool {
 	return !strings.ContainsFunc(path, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
@@ -156,9 +156,9 @@ func (p *unpacking) compareAgain(content ecosystem.Content) error {
 	if len(p.again) == 0 {
 		return nil
 	}
-	p.find(findAgain)
+	p.addFindings(findAgain)
 	sums := map[string][sha256.Size]byte{}
-	return archive.TarGz(content, content.Size(), p.limits(), func(m archive.Member, content io.Reader) error {
+	return archive.TarGz(content, content.Size(), p.tarballLimits(), func(m archive.Member, content io.Reader) error {
 		_, rest, _ := strings.Cut(m.Path, "/")
 		if !p.again[rest] {
 			return nil

@@ -35,14 +35,14 @@ func (Protocol) Starts(name string) string {
 	switch base := path.Base(name); {
 	case name == setupFile, name == projectFile, name == "setup.cfg", name == "meson.build", name == "CMakeLists.txt", base == "build.rs":
 		return "when it is built"
-	case startsWith(first(strings.TrimPrefix(strings.TrimPrefix(name, "data/purelib/"), "data/platlib/"))):
+	case startsWith(firstPart(strings.TrimPrefix(strings.TrimPrefix(name, "data/purelib/"), "data/platlib/"))):
 		return "at each start of Python"
 	}
 	return ""
 }
 
-// first is the first name of a path.
-func first(name string) string {
+// firstPart is the first name of a path.
+func firstPart(name string) string {
 	top, _, _ := strings.Cut(name, "/")
 	return top
 }
@@ -123,10 +123,10 @@ type code struct {
 	lines []string // to read, of package suspect
 }
 
-// reader looks at the code of one distribution.
-type reader struct{ lines suspect.Reader }
+// codeReader looks at the code of one distribution.
+type codeReader struct{ lines suspect.Reader }
 
-func (r *reader) code(name string, size int64, content io.Reader) (code, error) {
+func (r *codeReader) readCode(name string, size int64, content io.Reader) (code, error) {
 	text, err := io.ReadAll(io.LimitReader(content, suspect.MaxText+1))
 	if err != nil {
 		return code{}, err
@@ -144,9 +144,9 @@ func unreadCode(name string, size int64) code {
 	return code{name, size, []string{masking.Cut(ecosystem.Line(name), maxLinked) + " and those behind it were not looked at: there are more files of code than are"}}
 }
 
-// built tells what building a distribution runs; top are the Python files beside its
+// builtCode tells what building a distribution runs; top are the Python files beside its
 // setup.py, which that or a backend of its own may import, and own those of such a backend.
-func (p project) built(in *ecosystem.Inside, top, own []code) {
+func (p project) builtCode(in *ecosystem.Inside, top, own []code) {
 	i := slices.IndexFunc(top, func(c code) bool { return c.name == setupFile })
 	if i >= 0 {
 		in.AddBuild(fmt.Sprintf("setup.py (%d bytes), which is a program", top[i].size))

@@ -42,9 +42,9 @@ func parseHTML(project string, page ecosystem.Page) (*ecosystem.Index, error) {
 			if !errors.Is(z.Err(), io.EOF) {
 				return nil, fault.Wrap(fault.ErrInvalid, z.Err(), "the index page is not HTML that can be read")
 			}
-			return l.index, p.check()
+			return l.index, p.checkPage()
 		case html.StartTagToken, html.SelfClosingTagToken:
-			if err := p.tag(z.Token()); err != nil {
+			if err := p.readTag(z.Token()); err != nil {
 				return nil, err
 			}
 		case html.TextToken, html.EndTagToken, html.CommentToken, html.DoctypeToken:
@@ -58,7 +58,7 @@ type htmlPage struct {
 	based   bool
 }
 
-func (p *htmlPage) tag(t html.Token) error {
+func (p *htmlPage) readTag(t html.Token) error {
 	attrs, err := attributes(t)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (p *htmlPage) anchor(link string, attrs map[string]string) error {
 		p.leaveOut(masking.Cut(link, maxQuoted), reason)
 		return nil
 	}
-	e := entry{name: path.Base(filePath), link: location, requires: attrs["data-requires-python"]}
+	e := listedFile{name: path.Base(filePath), link: location, requires: attrs["data-requires-python"]}
 	if digest, ok := strings.CutPrefix(fragment, "sha256="); ok {
 		e.sha256 = digest
 	}
@@ -116,11 +116,11 @@ func (p *htmlPage) anchor(link string, attrs map[string]string) error {
 			e.sidecar = digest
 		}
 	}
-	return p.add(e)
+	return p.addEntry(e)
 }
 
-// check tells an index page from any other: a captive portal answers HTML too.
-func (p *htmlPage) check() error {
+// checkPage tells an index page from any other: a captive portal answers HTML too.
+func (p *htmlPage) checkPage() error {
 	switch {
 	case p.version != "" && p.version != "1" && !strings.HasPrefix(p.version, "1."):
 		return fault.Invalid("the index page has the repository version %q; 1.x is read", masking.Cut(p.version, maxQuoted))

@@ -38,13 +38,13 @@ func parseJSON(project string, page ecosystem.Page) (*ecosystem.Index, error) {
 	}
 	dec := jsontext.NewDecoder(page.Body)
 	p := jsonPage{listing: l, dec: dec}
-	if err := p.read(); err != nil {
+	if err := p.readPage(); err != nil {
 		return nil, invalidPage(err)
 	}
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, fault.Invalid("the index page goes on after its end")
 	}
-	return l.index, p.check()
+	return l.index, p.checkPage()
 }
 
 // invalidPage gives a decoder's error its category. Its text may quote the
@@ -66,7 +66,7 @@ type jsonPage struct {
 	files bool
 }
 
-func (p *jsonPage) read() error {
+func (p *jsonPage) readPage() error {
 	if k := p.dec.PeekKind(); k != '{' {
 		return fault.Invalid("the index page is not a JSON object")
 	}
@@ -78,7 +78,7 @@ func (p *jsonPage) read() error {
 		if err != nil {
 			return err
 		}
-		if err := p.member(key.String()); err != nil {
+		if err := p.readMember(key.String()); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (p *jsonPage) read() error {
 	return err
 }
 
-func (p *jsonPage) member(key string) error {
+func (p *jsonPage) readMember(key string) error {
 	switch key {
 	case "meta":
 		return json.UnmarshalDecode(p.dec, &p.meta)
@@ -127,7 +127,7 @@ func (p *jsonPage) readFiles() error {
 		if err := json.UnmarshalDecode(p.dec, &f); err != nil {
 			return err
 		}
-		if err := p.file(f); err != nil {
+		if err := p.addFile(f); err != nil {
 			return err
 		}
 	}
@@ -135,8 +135,8 @@ func (p *jsonPage) readFiles() error {
 	return err
 }
 
-func (p *jsonPage) file(f jsonFile) error {
-	e := entry{name: f.Filename, link: f.URL, sha256: f.Hashes["sha256"], requires: f.RequiresPython}
+func (p *jsonPage) addFile(f jsonFile) error {
+	e := listedFile{name: f.Filename, link: f.URL, sha256: f.Hashes["sha256"], requires: f.RequiresPython}
 	if f.Size < 0 {
 		return fault.Invalid("the index gives a file a negative size")
 	}
@@ -157,7 +157,7 @@ func (p *jsonPage) file(f jsonFile) error {
 			return err
 		}
 	}
-	return p.add(e)
+	return p.addEntry(e)
 }
 
 // readYanked: false, true, or the reason, which is the publisher's text and
@@ -190,8 +190,8 @@ func readSidecar(v jsontext.Value, sha256 *string) error {
 	}
 }
 
-// check is what must hold of the page as a whole.
-func (p *jsonPage) check() error {
+// checkPage is what must hold of the page as a whole.
+func (p *jsonPage) checkPage() error {
 	switch {
 	case !strings.HasPrefix(p.meta.APIVersion, "1."):
 		return fault.Invalid("the index page has the API version %q; 1.x is read", masking.Cut(p.meta.APIVersion, maxQuoted))

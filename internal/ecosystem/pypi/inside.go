@@ -26,7 +26,7 @@ func inside(in *ecosystem.Inside, path, info string, head []byte) {
 			in.AddEntryPoint("script: " + name)
 		}
 	}
-	top, ok := atTop(path)
+	top, ok := topModulePart(path)
 	if !ok {
 		return
 	}
@@ -47,8 +47,8 @@ func startsWith(top string) bool {
 	return strings.HasSuffix(top, ".pth") || stem == "sitecustomize" || stem == "usercustomize"
 }
 
-// tell adds what the publisher says, and lines to read of what runs at each start.
-func (w *openedWheel) tell(found *ecosystem.Inspection, metadata []byte) error {
+// tellPublished adds what the publisher says, and lines to read of what runs at each start.
+func (w *openedWheel) tellPublished(found *ecosystem.Inspection, metadata []byte) error {
 	var licenses license.Claims
 	var code suspect.Reader
 	for _, m := range w.members {
@@ -59,7 +59,7 @@ func (w *openedWheel) tell(found *ecosystem.Inspection, metadata []byte) error {
 			}
 			return io.ReadAll(io.LimitReader(r, most))
 		}
-		top, atTop := atTop(m.Path)
+		top, atTop := topModulePart(m.Path)
 		switch {
 		case !m.Mode.IsRegular():
 		case strings.HasPrefix(m.Path, w.info+"/"):
@@ -80,7 +80,7 @@ func (w *openedWheel) tell(found *ecosystem.Inspection, metadata []byte) error {
 
 // entryPoints adds what a wheel's entry_points.txt makes known.
 func entryPoints(in *ecosystem.Inside, w *openedWheel) {
-	text, err := w.read("entry_points.txt", maxEntryPoints)
+	text, err := w.readFile("entry_points.txt", maxEntryPoints)
 	if err != nil {
 		return // most have none
 	}

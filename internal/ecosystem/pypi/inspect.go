@@ -50,7 +50,7 @@ func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 	if err := w.checkFormat(); err != nil {
 		return ecosystem.Inspection{}, err
 	}
-	metadata, err := w.read("METADATA", maxMetadata)
+	metadata, err := w.readFile("METADATA", maxMetadata)
 	if err != nil {
 		return ecosystem.Inspection{}, err
 	}
@@ -64,19 +64,19 @@ func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 	}
 	gaps, err := w.checkRecord(&found.Inside)
 	if err == nil && file.Kind == policy.KindBuilt {
-		err = gaps.refused()
+		err = gaps.refusalError()
 	}
 	if err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	entryPoints(&found.Inside, w)
-	if err := w.tell(&found, metadata); err != nil {
+	if err := w.tellPublished(&found, metadata); err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	found.Inside.Sorted()
 	var seen contents
 	for _, m := range w.members {
-		seen.add(m.Path, w.info)
+		seen.addPath(m.Path, w.info)
 	}
 	found.Bundled, found.Findings = seen.bundled, append(seen.findings(), gaps.findings()...)
 	return found, nil
@@ -98,7 +98,7 @@ func describeAs(file ecosystem.File, metadata []byte) (ecosystem.Description, er
 // checkFormat refuses a format that installers would refuse, or would have to
 // guess at.
 func (w *openedWheel) checkFormat() error {
-	data, err := w.read("WHEEL", maxMetadata)
+	data, err := w.readFile("WHEEL", maxMetadata)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (w *openedWheel) checkFormat() error {
 // else. in learns what they bring.
 func (w *openedWheel) checkRecord(in *ecosystem.Inside) (gaps, error) {
 	var found gaps
-	data, err := w.read("RECORD", maxRecord)
+	data, err := w.readFile("RECORD", maxRecord)
 	if err != nil {
 		return found, err
 	}
@@ -134,15 +134,15 @@ func (w *openedWheel) checkRecord(in *ecosystem.Inside) (gaps, error) {
 		if m.Mode.IsRegular() {
 			inside(in, m.Path, w.info, head)
 		}
-		line, listed := w.take(list, m.Path, &found)
+		line, listed := w.takeLine(list, m.Path, &found)
 		if name, inside := strings.CutPrefix(m.Path, w.info+"/"); inside && unlisted(name) {
 			return nil
 		}
 		if !listed {
-			found.unlisted.add(m.Path)
+			found.unlisted.addPath(m.Path)
 			return nil
 		}
-		return line.check(content)
+		return line.checkContent(content)
 	})
 	if err != nil {
 		return found, err
@@ -158,9 +158,9 @@ type contents struct {
 	customize bool
 }
 
-// add looks at one path; own is the file's own dist-info folder, or "".
-func (c *contents) add(path, own string) {
-	if installed, ok := atTop(path); ok {
+// addPath looks at one path; own is the file's own dist-info folder, or "".
+func (c *contents) addPath(path, own string) {
+	if installed, ok := topModulePart(path); ok {
 		stem, _, _ := strings.Cut(installed, ".")
 		c.pth = c.pth || strings.HasSuffix(installed, ".pth")
 		c.customize = c.customize || stem == "sitecustomize" || stem == "usercustomize"
@@ -186,10 +186,10 @@ func (c *contents) add(path, own string) {
 	}
 }
 
-// atTop gives the first part of a path below the folder in which Python looks
+// topModulePart gives the first part of a path below the folder in which Python looks
 // for modules at its start: the wheel's root, its purelib and platlib, or
 // wherever its data schemes lead to a site-packages.
-func atTop(path string) (string, bool) {
+func topModulePart(path string) (string, bool) {
 	top, rest, below := strings.Cut(path, "/")
 	if !strings.HasSuffix(top, ".data") || !below {
 		return top, true

@@ -18,8 +18,8 @@ var (
 	pythonRange = regexp.MustCompile(`^[0-9A-Za-z.,<>=!~*() |+-]{0,120}$`)
 )
 
-// entry is one file of a page before it is checked.
-type entry struct {
+// listedFile is one file of a page before it is checked.
+type listedFile struct {
 	name     string
 	link     string
 	sha256   string // as the page wrote it
@@ -47,9 +47,9 @@ func newListing(project, pageURL string) (*listing, error) {
 	}, nil
 }
 
-// add checks one entry and lists it or leaves it out. It fails only for what
+// addEntry checks one entry and lists it or leaves it out. It fails only for what
 // makes the page as a whole unbelievable.
-func (l *listing) add(e entry) error {
+func (l *listing) addEntry(e listedFile) error {
 	if len(l.index.Files)+len(l.index.LeftOut) >= ecosystem.MaxFiles {
 		return fault.Invalid("the index lists more than %d files", ecosystem.MaxFiles)
 	}
@@ -75,7 +75,7 @@ func (l *listing) add(e entry) error {
 		l.leaveOut(e.name, "the index gives no sha256 for it")
 		return nil
 	}
-	f.Name, f.Version, f.Kind = e.name, d.Version, kindOf(d)
+	f.Name, f.Version, f.Kind = e.name, d.Version, artifactKind(d)
 	f.URL, f.Path = location, path
 	f.Digest = "sha256:" + strings.ToLower(e.sha256)
 	if sha256Hex.MatchString(e.sidecar) {

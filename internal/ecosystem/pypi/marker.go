@@ -35,12 +35,12 @@ func extrasOf(text string) (extras []string, always bool) {
 		return nil, true
 	}
 	none := marker{words: words}
-	if none.or() || none.wrong || len(none.words) > 0 {
+	if none.parseOr() || none.wrong || len(none.words) > 0 {
 		return nil, true
 	}
 	for _, extra := range none.named {
 		with := marker{words: words, extra: extra}
-		if with.or() && !slices.Contains(extras, extra) {
+		if with.parseOr() && !slices.Contains(extras, extra) {
 			extras = append(extras, extra)
 		}
 	}
@@ -59,7 +59,7 @@ func markerWords(text string) (words []string, ok bool) {
 	return words, true
 }
 
-func (m *marker) next() string {
+func (m *marker) nextToken() string {
 	if len(m.words) == 0 {
 		m.wrong = true
 		return ""
@@ -69,44 +69,44 @@ func (m *marker) next() string {
 	return word
 }
 
-func (m *marker) at(word string) bool { return len(m.words) > 0 && m.words[0] == word }
+func (m *marker) isAtWord(word string) bool { return len(m.words) > 0 && m.words[0] == word }
 
-func (m *marker) or() bool {
-	holds := m.and()
-	for m.at("or") {
-		m.next()
-		holds = m.and() || holds
+func (m *marker) parseOr() bool {
+	holds := m.parseAnd()
+	for m.isAtWord("or") {
+		m.nextToken()
+		holds = m.parseAnd() || holds
 	}
 	return holds
 }
 
-func (m *marker) and() bool {
-	holds := m.one()
-	for m.at("and") {
-		m.next()
-		holds = m.one() && holds
+func (m *marker) parseAnd() bool {
+	holds := m.parseOne()
+	for m.isAtWord("and") {
+		m.nextToken()
+		holds = m.parseOne() && holds
 	}
 	return holds
 }
 
-// one is a comparison, or what stands in parentheses.
-func (m *marker) one() bool {
-	if m.at("(") {
-		m.next()
+// parseOne is a comparison, or what stands in parentheses.
+func (m *marker) parseOne() bool {
+	if m.isAtWord("(") {
+		m.nextToken()
 		if m.deep++; m.deep > maxMarkerDepth {
 			m.wrong = true
 			return true
 		}
-		holds := m.or()
+		holds := m.parseOr()
 		m.deep--
-		m.wrong = m.wrong || m.next() != ")"
+		m.wrong = m.wrong || m.nextToken() != ")"
 		return holds
 	}
-	left, operator := m.next(), m.next()
+	left, operator := m.nextToken(), m.nextToken()
 	if operator == "not" {
-		m.wrong = m.wrong || m.next() != "in"
+		m.wrong = m.wrong || m.nextToken() != "in"
 	}
-	right := m.next()
+	right := m.nextToken()
 	if right == "extra" {
 		left, right = right, left
 	}

@@ -76,7 +76,7 @@ func readHeader(metadata []byte) (h header, err error) {
 		if strings.ContainsAny(text, "\r\x00") { // which ends a line for some clients
 			return h, fault.Invalid("the metadata has a carriage return or a NUL within a line")
 		}
-		if err := h.line(text); err != nil {
+		if err := h.readLine(text); err != nil {
 			return h, err
 		}
 		if h.ended {
@@ -96,7 +96,7 @@ type header struct {
 	ended         bool
 }
 
-func (h *header) line(text string) error {
+func (h *header) readLine(text string) error {
 	if text[0] == ' ' || text[0] == '\t' {
 		if h.last != nil {
 			*h.last += " " + strings.TrimSpace(text)
@@ -112,9 +112,9 @@ func (h *header) line(text string) error {
 	h.last = nil
 	switch strings.ToLower(key) {
 	case "name":
-		return h.once(&h.name, value)
+		return h.setOnce(&h.name, value)
 	case "version":
-		return h.once(&h.version, value)
+		return h.setOnce(&h.version, value)
 	case "requires-python":
 		h.python = value
 	case "provides-extra":
@@ -129,7 +129,7 @@ func (h *header) line(text string) error {
 	return nil
 }
 
-func (h *header) once(field *string, value string) error {
+func (h *header) setOnce(field *string, value string) error {
 	if *field != "" {
 		return fault.Invalid("the metadata has two names or two versions")
 	}

@@ -112,8 +112,8 @@ func statusOf(r ecosystem.Refusal) int {
 	return forbidden
 }
 
-// kindOf is policy's word for what a file is.
-func kindOf(f pkgref.PythonFile) policy.ArtifactKind {
+// artifactKind is policy's word for what a file is.
+func artifactKind(f pkgref.PythonFile) policy.ArtifactKind {
 	if f.Wheel {
 		return policy.KindWheel
 	}

@@ -92,23 +92,23 @@ type named struct {
 	first string
 }
 
-func (n *named) add(path string) {
+func (n *named) addPath(path string) {
 	if n.count == 0 {
 		n.first = path
 	}
 	n.count++
 }
 
-// take is the line of a file of the wheel, which is in the list no longer. A line that says
+// takeLine is the line of a file of the wheel, which is in the list no longer. A line that says
 // where the file lies below the root of the disk is one, too, unless another has its place, if
 // the file lies in a directory with the wheel's own name. pip keeps such lines and, outside of a
 // virtual environment, removes what they name when it uninstalls or upgrades: a wheel that
 // could say /home/... or /workspace/... there would remove others' files, and no code of it would have run.
-func (w *openedWheel) take(list record, name string, found *gaps) (recorded, bool) {
+func (w *openedWheel) takeLine(list record, name string, found *gaps) (recorded, bool) {
 	line, listed := list[name]
-	if !listed && w.isOwn(name) {
+	if !listed && w.isOwnFile(name) {
 		if line, listed = list["/"+name]; listed {
-			found.rooted.add(name)
+			found.rooted.addPath(name)
 			name = "/" + name
 		}
 	}
@@ -116,9 +116,9 @@ func (w *openedWheel) take(list record, name string, found *gaps) (recorded, boo
 	return line, listed
 }
 
-// isOwn tells whether a file lies in a directory that has the name of the wheel's distribution
+// isOwnFile tells whether a file lies in a directory that has the name of the wheel's distribution
 // or of its description, and that no system or project has at the top of its disk.
-func (w *openedWheel) isOwn(name string) bool {
+func (w *openedWheel) isOwnFile(name string) bool {
 	top, _, below := strings.Cut(name, "/")
 	if !below || top == w.info {
 		return below
@@ -152,9 +152,9 @@ func (g gaps) findings() []string {
 	return list
 }
 
-// refused is the error for gaps in a wheel that was built here: whatever built it has lists
+// refusalError is the error for gaps in a wheel that was built here: whatever built it has lists
 // without any, and what nobody but the build made is looked at more strictly.
-func (g gaps) refused() error {
+func (g gaps) refusalError() error {
 	switch {
 	case g.unlisted.count > 0:
 		return fault.Invalid("the wheel has a file that its RECORD does not list")
@@ -203,8 +203,8 @@ func (r recorded) hasher() (hash.Hash, error) {
 	return nil, fault.Invalid("the wheel's RECORD has a file without a strong digest")
 }
 
-// check reads a file and compares it with its line.
-func (r recorded) check(content io.Reader) error {
+// checkContent reads a file and compares it with its line.
+func (r recorded) checkContent(content io.Reader) error {
 	h, err := r.hasher()
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ func renderHTML(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []byte {
 	b = append(b, "<!DOCTYPE html>\n<html><head><meta name=\"pypi:repository-version\" content=\"1.0\"><title>"...)
 	b = append(b, ix.Project...)
 	b = append(b, "</title></head><body>\n"...)
-	for i, m := range marks(ix, verdicts) {
+	for i, m := range listMarks(ix, verdicts) {
 		b = appendAnchor(b, ix.Files[i], m)
 	}
 	return append(b, "</body></html>\n"...)
@@ -22,7 +22,7 @@ func appendAnchor(b []byte, f ecosystem.File, m mark) []byte {
 	b = append(b, `<a href="`...)
 	link := f.ClientURL()
 	if f.Kind != policy.KindBuilt { // the digest is its source's
-		link += "#sha256=" + hexOf(f.Digest)
+		link += "#sha256=" + hexDigest(f.Digest)
 	}
 	b = append(b, html.EscapeString(link)...)
 	b = append(b, '"')
@@ -35,7 +35,7 @@ func appendAnchor(b []byte, f ecosystem.File, m mark) []byte {
 	if m.metadata {
 		value := "true"
 		if digest := m.digest(f); digest != "" {
-			value = "sha256=" + hexOf(digest)
+			value = "sha256=" + hexDigest(digest)
 		}
 		b = appendAttribute(b, "data-core-metadata", value)
 		b = appendAttribute(b, "data-dist-info-metadata", value) // pip before 23.3

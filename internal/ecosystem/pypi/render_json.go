@@ -56,7 +56,7 @@ type mark struct {
 	outline  bool // of which they get a part, with another digest
 }
 
-func marks(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []mark {
+func listMarks(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []mark {
 	some := false
 	for _, v := range verdicts {
 		some = some || v.Allowed
@@ -89,17 +89,17 @@ func renderJSON(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []byte {
 		}
 	}
 	b = append(b, `{"meta":{"api-version":"`+version+`"},"name":`...)
-	b = quote(b, ix.Project)
+	b = appendQuoted(b, ix.Project)
 	if ix.Status != "" {
 		b = append(b, `,"project-status":{"status":`...)
-		b = append(quote(b, ix.Status), '}')
+		b = append(appendQuoted(b, ix.Status), '}')
 	}
 	if version == "1.1" {
 		b = append(b, `,"versions":[`...)
 		b = append(appendVersions(b, ix), ']')
 	}
 	b = append(b, `,"files":[`...)
-	for i, m := range marks(ix, verdicts) {
+	for i, m := range listMarks(ix, verdicts) {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -118,20 +118,20 @@ func appendVersions(b []byte, ix *ecosystem.Index) []byte {
 			b = append(b, ',')
 		}
 		seen[f.Version] = true
-		b = quote(b, f.Version)
+		b = appendQuoted(b, f.Version)
 	}
 	return b
 }
 
 func appendFile(b []byte, f ecosystem.File, m mark) []byte {
 	b = append(b, `{"filename":`...)
-	b = quote(b, f.Name)
+	b = appendQuoted(b, f.Name)
 	b = append(b, `,"url":`...)
-	b = quote(b, f.ClientURL())
+	b = appendQuoted(b, f.ClientURL())
 	b = append(b, `,"hashes":{`...)
 	if f.Kind != policy.KindBuilt { // the digest is its source's
 		b = append(b, `"sha256":`...)
-		b = quote(b, hexOf(f.Digest))
+		b = appendQuoted(b, hexDigest(f.Digest))
 	}
 	b = append(b, '}')
 	if f.Size > 0 {
@@ -140,7 +140,7 @@ func appendFile(b []byte, f ecosystem.File, m mark) []byte {
 	}
 	if f.Requires != "" {
 		b = append(b, `,"requires-python":`...)
-		b = quote(b, f.Requires)
+		b = appendQuoted(b, f.Requires)
 	}
 	if !f.Published.IsZero() {
 		b = append(b, `,"upload-time":"`...)
@@ -149,7 +149,7 @@ func appendFile(b []byte, f ecosystem.File, m mark) []byte {
 	}
 	if m.yanked {
 		b = append(b, `,"yanked":`...)
-		b = quote(b, m.reason)
+		b = appendQuoted(b, m.reason)
 	}
 	if m.metadata {
 		b = append(b, `,"core-metadata":`...)
@@ -174,11 +174,11 @@ func appendSidecar(b []byte, digest string) []byte {
 		return append(b, "true"...)
 	}
 	b = append(b, `{"sha256":`...)
-	return append(quote(b, hexOf(digest)), '}')
+	return append(appendQuoted(b, hexDigest(digest)), '}')
 }
 
-// quote appends a JSON string. What it is given was checked to be UTF-8.
-func quote(b []byte, s string) []byte {
+// appendQuoted appends a JSON string. What it is given was checked to be UTF-8.
+func appendQuoted(b []byte, s string) []byte {
 	q, err := jsontext.AppendQuote(b, s)
 	if err != nil { // not reached; an empty string breaks nothing
 		return append(b, `""`...)
@@ -186,4 +186,4 @@ func quote(b []byte, s string) []byte {
 	return q
 }
 
-func hexOf(digest string) string { return digest[len("sha256:"):] }
+func hexDigest(digest string) string { return digest[len("sha256:"):] }

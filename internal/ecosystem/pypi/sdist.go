@@ -16,7 +16,7 @@ import (
 // may come to something else, which then is judged by itself.
 func inspectSdist(file ecosystem.File, content ecosystem.Content) (ecosystem.Inspection, error) {
 	var s sdist
-	if err := unpackSdist(file.Name, content, s.visit); err != nil {
+	if err := unpackSdist(file.Name, content, s.visitMember); err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	if s.metadata == nil {
@@ -30,7 +30,7 @@ func inspectSdist(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 	if err != nil {
 		return ecosystem.Inspection{}, err
 	}
-	s.project.built(&s.inside, s.code, own)
+	s.project.builtCode(&s.inside, s.code, own)
 	s.inside.Sources = s.sources.Told()
 	s.inside.Sorted()
 	return ecosystem.Inspection{Description: d, Bundled: s.seen.bundled, Inside: s.inside, Said: publication(s.metadata, s.licenses.Files)}, nil
@@ -45,7 +45,7 @@ type sdist struct {
 	sources  ecosystem.Sources
 	licenses license.Claims
 	project  project
-	reader   reader
+	reader   codeReader
 	code     []code // the Python files at the top of its folder
 	more     bool   // there are more of them than are looked at, which the last one says
 }
@@ -66,7 +66,7 @@ func unpackSdist(name string, content ecosystem.Content, visit func(archive.Memb
 	return fault.Invalid("the source distribution is packed in a way that can't be looked into; .tar.gz and .zip can be")
 }
 
-func (s *sdist) visit(m archive.Member, content io.Reader) error {
+func (s *sdist) visitMember(m archive.Member, content io.Reader) error {
 	top, rest, _ := strings.Cut(m.Path, "/")
 	if s.top == "" {
 		s.top = top
@@ -74,9 +74,9 @@ func (s *sdist) visit(m archive.Member, content io.Reader) error {
 	if top != s.top {
 		return fault.Invalid("the source distribution has more than one folder at its top")
 	}
-	s.seen.add(rest, "")
+	s.seen.addPath(rest, "")
 	if rest == "PKG-INFO" {
-		return s.describe(m, content)
+		return s.describeMember(m, content)
 	}
 	if !m.Mode.IsRegular() || m.Link != "" || rest == "" {
 		return s.linked(rest, m)
@@ -90,8 +90,8 @@ func (s *sdist) visit(m archive.Member, content io.Reader) error {
 	return s.collect(rest, m.Size, content)
 }
 
-// describe reads the PKG-INFO, which counts as a file of the distribution as any other does.
-func (s *sdist) describe(m archive.Member, content io.Reader) error {
+// describeMember reads the PKG-INFO, which counts as a file of the distribution as any other does.
+func (s *sdist) describeMember(m archive.Member, content io.Reader) error {
 	if !m.Mode.IsRegular() || m.Link != "" {
 		return fault.Invalid("the source distribution's PKG-INFO is no file")
 	}
@@ -125,7 +125,7 @@ func (s *sdist) collect(name string, size int64, content io.Reader) error {
 		return err
 	case path.Ext(name) != ".py":
 	case name == setupFile || len(s.code) < maxCodeFiles:
-		c, err := s.reader.code(name, size, content)
+		c, err := s.reader.readCode(name, size, content)
 		s.code = append(s.code, c)
 		return err
 	case !s.more:
@@ -153,7 +153,7 @@ func (s *sdist) ownBackend(name string, content ecosystem.Content) (own []code, 
 			own = append(own, linkedCode(rest, m))
 			return nil
 		}
-		c, err := s.reader.code(rest, m.Size, content)
+		c, err := s.reader.readCode(rest, m.Size, content)
 		own = append(own, c)
 		return err
 	})

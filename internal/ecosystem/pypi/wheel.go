@@ -33,7 +33,7 @@ func (Protocol) Sidecar(file ecosystem.File, content ecosystem.Content) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	return w.read("METADATA", maxMetadata)
+	return w.readFile("METADATA", maxMetadata)
 }
 
 // openWheel finds the one folder that describes the file's release.
@@ -59,8 +59,8 @@ func openWheel(file ecosystem.File, content ecosystem.Content) (*openedWheel, er
 	return w, nil
 }
 
-// read reads a file of the description.
-func (w *openedWheel) read(name string, most int64) ([]byte, error) {
+// readFile reads a file of the description.
+func (w *openedWheel) readFile(name string, most int64) ([]byte, error) {
 	r, err := w.zip.Open(w.info + "/" + name)
 	if err != nil {
 		return nil, fault.Invalid("the wheel has no %s", name)

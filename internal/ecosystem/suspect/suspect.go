@@ -95,7 +95,7 @@ func linesOf(file string, text []byte) (all []found) {
 	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 	for line := range bytes.Lines(text) {
 		number++
-		if f, is := look(file, number, strings.TrimSuffix(string(line), "\n")); is {
+		if f, is := lookAtLine(file, number, strings.TrimSuffix(string(line), "\n")); is {
 			all = append(all, f)
 		}
 	}
@@ -103,8 +103,8 @@ func linesOf(file string, text []byte) (all []found) {
 	return all
 }
 
-// look tells what a line does.
-func look(file string, number int, line string) (f found, is bool) {
+// lookAtLine tells what a line does.
+func lookAtLine(file string, number int, line string) (f found, is bool) {
 	if other := encoding.FindStringSubmatch(line); number <= 2 && other != nil && !plainEncoding(other[1]) {
 		return found{number, 0, fmt.Sprintf("%s:%d has an encoding of its own, %s, so that it may be another text than it seems", file, number, masking.Cut(other[1], 40))}, true
 	}
@@ -130,7 +130,7 @@ func look(file string, number int, line string) (f found, is bool) {
 	if len(does) == 0 {
 		return f, false
 	}
-	return found{number, worst, fmt.Sprintf("%s:%d %s: %s", file, number, strings.Join(does[:min(len(does), 3)], ", "), quote(line, at))}, true
+	return found{number, worst, fmt.Sprintf("%s:%d %s: %s", file, number, strings.Join(does[:min(len(does), 3)], ", "), quoteAround(line, at))}, true
 }
 
 // comment tells a line of Python that is a comment and nothing else; in JavaScript a number sign may begin a
@@ -154,8 +154,8 @@ func plainEncoding(name string) bool {
 	return false
 }
 
-// quote is a line, or what of it is around the place at which it does the worst.
-func quote(line string, at int) string {
+// quoteAround is a line, or what of it is around the place at which it does the worst.
+func quoteAround(line string, at int) string {
 	const before = 30
 	if len(line) > maxQuote && at > before {
 		line = "..." + line[at-before:]

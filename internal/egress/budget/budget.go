@@ -76,7 +76,7 @@ func (b *Budget) Await(ctx context.Context, bytes int64) error {
 	w := &waiter{bytes: bytes, given: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, w)
-	b.serve()
+	b.serveWaiting()
 	b.mu.Unlock()
 	late := time.NewTimer(b.patience)
 	defer late.Stop()
@@ -96,7 +96,7 @@ func (b *Budget) Await(ctx context.Context, bytes int64) error {
 	} else {
 		b.waiting = slices.Delete(b.waiting, at, at+1)
 	}
-	b.serve() // who stood behind it may go on
+	b.serveWaiting() // who stood behind it may go on
 	return err
 }
 
@@ -104,9 +104,9 @@ func (b *Budget) Await(ctx context.Context, bytes int64) error {
 // and connections of requests whose bodies stand in line would be refused otherwise.
 const spareShare = 8
 
-// fits tells whether who waits for bytes may have them. One that leaves nothing in any case may have
+// fitsBytes tells whether who waits for bytes may have them. One that leaves nothing in any case may have
 // them once there is room for it. Needs mu.
-func (b *Budget) fits(bytes int64) bool {
+func (b *Budget) fitsBytes(bytes int64) bool {
 	most := b.most - b.most/spareShare
 	if bytes > most {
 		most = b.most
@@ -114,9 +114,9 @@ func (b *Budget) fits(bytes int64) bool {
 	return b.used+bytes <= most
 }
 
-// serve gives to those who wait, as long as there is enough for the first. Needs mu.
-func (b *Budget) serve() {
-	for len(b.waiting) > 0 && b.fits(b.waiting[0].bytes) {
+// serveWaiting gives to those who wait, as long as there is enough for the first. Needs mu.
+func (b *Budget) serveWaiting() {
+	for len(b.waiting) > 0 && b.fitsBytes(b.waiting[0].bytes) {
 		b.used += b.waiting[0].bytes
 		close(b.waiting[0].given)
 		b.waiting = slices.Delete(b.waiting, 0, 1)
@@ -131,7 +131,7 @@ func (b *Budget) Give(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= bytes
-	b.serve()
+	b.serveWaiting()
 }
 
 // Used is how much is taken.

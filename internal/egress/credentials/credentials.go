@@ -57,7 +57,7 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 		x.Seek()
 	}
 	x.Bound(func(r *http.Request) error { return requests.TakePlace(r, of.Searches, exchange.KeptBody) })
-	return visit{x.Withhold(given.Withheld)}, nil
+	return credentialVisit{x.Withhold(given.Withheld)}, nil
 }
 
 // withheld is the refusal of requests for which the door gives nothing.
@@ -65,11 +65,11 @@ func withheld(err error) *requests.Refusal {
 	return &requests.Refusal{Rule: door.RuleHostCredential, Reason: fault.Sentence(err, "the credentials for this host can't be had")}
 }
 
-// visit is what sees to the requests of one connection.
-type visit struct{ exchange *exchange.Exchange }
+// credentialVisit is what sees to the requests of one connection.
+type credentialVisit struct{ exchange *exchange.Exchange }
 
 // Outgoing implements requests.Exchange.
-func (v visit) Outgoing(r *http.Request) error {
+func (v credentialVisit) Outgoing(r *http.Request) error {
 	if err := v.exchange.Outgoing(r); err != nil {
 		return refusal(err)
 	}
@@ -86,7 +86,7 @@ func (v visit) Outgoing(r *http.Request) error {
 }
 
 // Incoming implements requests.Exchange.
-func (v visit) Incoming(a *http.Response) error {
+func (v credentialVisit) Incoming(a *http.Response) error {
 	if err := requests.Charge(a.Request, v.exchange.AnswerCost()); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ const typeClientHello = 1
 // beginning of a connection; see Again.
 type Client struct {
 	records records
-	message message
+	message handshakeMessage
 	again   bool
 	changed int // records of kind recordChangeCipher
 	hello   Hello
@@ -24,13 +24,13 @@ func Again() *Client { return &Client{again: true} }
 func (c *Client) Take(p []byte) (n int, done bool, err error) {
 	c.message.most = MaxSize
 	for n < len(p) && !c.done {
-		kind, payload, used, last, err := c.records.next(p[n:])
+		kind, payload, used, last, err := c.records.nextPiece(p[n:])
 		n += used
 		if err == nil && c.records.total > MaxSize {
-			err = wrong("the ClientHello is longer than 64 KiB")
+			err = wrongHello("the ClientHello is longer than 64 KiB")
 		}
 		if err == nil && len(payload) > 0 {
-			err = c.take(kind, payload, last)
+			err = c.takePiece(kind, payload, last)
 		}
 		if err != nil {
 			return n, false, err
@@ -39,21 +39,21 @@ func (c *Client) Take(p []byte) (n int, done bool, err error) {
 	return n, c.done, nil
 }
 
-func (c *Client) take(kind byte, payload []byte, last bool) error {
+func (c *Client) takePiece(kind byte, payload []byte, last bool) error {
 	if kind != recordHandshake {
 		return c.passOver(kind, payload, last)
 	}
-	whole, err := c.message.add(payload)
+	whole, err := c.message.addPiece(payload)
 	if len(c.message.bytes) > 0 && c.message.bytes[0] != typeClientHello {
-		return wrong("it does not begin with a ClientHello")
+		return wrongHello("it does not begin with a ClientHello")
 	}
 	if err != nil || !whole {
 		return err
 	}
 	if !last {
-		return wrong("something follows the ClientHello in its own record")
+		return wrongHello("something follows the ClientHello in its own record")
 	}
-	c.hello, err = parse(c.message.bytes[messageHead:])
+	c.hello, err = parseHello(c.message.bytes[messageHead:])
 	c.done = err == nil
 	return err
 }
@@ -62,9 +62,9 @@ func (c *Client) take(kind byte, payload []byte, last bool) error {
 func (c *Client) passOver(kind byte, payload []byte, last bool) error {
 	switch {
 	case !c.again:
-		return wrong("it does not begin with a ClientHello")
+		return wrongHello("it does not begin with a ClientHello")
 	case len(c.message.bytes) > 0:
-		return wrong("a record of another kind lies inside of the ClientHello")
+		return wrongHello("a record of another kind lies inside of the ClientHello")
 	case kind == recordData:
 		return nil
 	case kind == recordChangeCipher:
@@ -72,7 +72,7 @@ func (c *Client) passOver(kind byte, payload []byte, last bool) error {
 			return nil
 		}
 	}
-	return wrong("after the server asked for it, no second ClientHello came")
+	return wrongHello("after the server asked for it, no second ClientHello came")
 }
 
 // Hello is what was read, once Take is done.

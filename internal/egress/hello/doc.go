@@ -18,7 +18,7 @@ type Error struct{ What string }
 // Error implements error.
 func (e *Error) Error() string { return e.What }
 
-func wrong(what string) error { return &Error{What: what} }
+func wrongHello(what string) error { return &Error{What: what} }
 
 // Sentence is the words of an Error of this package, "" of another.
 func Sentence(err error) string {

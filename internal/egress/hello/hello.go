@@ -24,14 +24,14 @@ const (
 // maxExtensions is more than there are.
 const maxExtensions = 128
 
-// reader takes a message apart. After the first piece that is not there, bad is set and
+// helloReader takes a message apart. After the first piece that is not there, bad is set and
 // all further pieces are empty.
-type reader struct {
+type helloReader struct {
 	rest []byte
 	bad  bool
 }
 
-func (r *reader) take(n int) []byte {
+func (r *helloReader) takeBytes(n int) []byte {
 	if r.bad || n > len(r.rest) {
 		r.bad, r.rest = true, nil
 		return nil
@@ -41,48 +41,48 @@ func (r *reader) take(n int) []byte {
 	return piece
 }
 
-// number reads n bytes, big-endian.
-func (r *reader) number(n int) int {
+// readNumber reads n bytes, big-endian.
+func (r *helloReader) readNumber(n int) int {
 	v := 0
-	for _, b := range r.take(n) {
+	for _, b := range r.takeBytes(n) {
 		v = v<<8 | int(b)
 	}
 	return v
 }
 
-// sized reads what has its length in n bytes in front.
-func (r *reader) sized(n int) []byte { return r.take(r.number(n)) }
+// readSized reads what has its length in n bytes in front.
+func (r *helloReader) readSized(n int) []byte { return r.takeBytes(r.readNumber(n)) }
 
-// parse reads a ClientHello's body, all of it.
-func parse(body []byte) (Hello, error) {
-	r := &reader{rest: body}
-	version := r.number(2)
-	r.take(32) // random
-	session, ciphers, compressions := r.sized(1), r.sized(2), r.sized(1)
+// parseHello reads a ClientHello's body, all of it.
+func parseHello(body []byte) (Hello, error) {
+	r := &helloReader{rest: body}
+	version := r.readNumber(2)
+	r.takeBytes(32) // random
+	session, ciphers, compressions := r.readSized(1), r.readSized(2), r.readSized(1)
 	switch {
 	case r.bad || len(session) > 32 || len(ciphers) == 0 || len(ciphers)%2 != 0 || len(compressions) == 0:
-		return Hello{}, wrong("the ClientHello is malformed")
+		return Hello{}, wrongHello("the ClientHello is malformed")
 	case version>>8 != 3:
-		return Hello{}, wrong("the ClientHello is of no version of TLS")
+		return Hello{}, wrongHello("the ClientHello is of no version of TLS")
 	case len(r.rest) == 0:
 		return Hello{}, nil // without extensions, so without a name
 	}
-	extensions := r.sized(2)
+	extensions := r.readSized(2)
 	if r.bad || len(r.rest) > 0 {
-		return Hello{}, wrong("the ClientHello's extensions are malformed")
+		return Hello{}, wrongHello("the ClientHello's extensions are malformed")
 	}
 	return parseExtensions(extensions)
 }
 
 func parseExtensions(all []byte) (h Hello, err error) {
 	seen := map[int]bool{}
-	for r := (&reader{rest: all}); len(r.rest) > 0; {
-		kind, body := r.number(2), r.sized(2)
+	for r := (&helloReader{rest: all}); len(r.rest) > 0; {
+		kind, body := r.readNumber(2), r.readSized(2)
 		switch {
 		case r.bad || len(seen) >= maxExtensions:
-			return Hello{}, wrong("the ClientHello's extensions are malformed")
+			return Hello{}, wrongHello("the ClientHello's extensions are malformed")
 		case seen[kind]:
-			return Hello{}, wrong("the ClientHello has an extension twice")
+			return Hello{}, wrongHello("the ClientHello has an extension twice")
 		}
 		seen[kind] = true
 		switch kind {
@@ -102,9 +102,9 @@ func parseExtensions(all []byte) (h Hello, err error) {
 // parseProtocols looks for two names in a list of them. One that is malformed has none: who
 // answers the ClientHello refuses it.
 func parseProtocols(body []byte) (http1, http2 bool) {
-	outer := &reader{rest: body}
-	for list := (&reader{rest: outer.sized(2)}); len(list.rest) > 0; {
-		switch string(list.sized(1)) {
+	outer := &helloReader{rest: body}
+	for list := (&helloReader{rest: outer.readSized(2)}); len(list.rest) > 0; {
+		switch string(list.readSized(1)) {
 		case "http/1.1":
 			http1 = true
 		case "h2":
@@ -116,14 +116,14 @@ func parseProtocols(body []byte) (http1, http2 bool) {
 
 // parseName reads a list of names, in which there is one, of the one kind that there is.
 func parseName(body []byte) (string, error) {
-	outer := &reader{rest: body}
-	list := &reader{rest: outer.sized(2)}
-	kind, name := list.number(1), list.sized(2)
+	outer := &helloReader{rest: body}
+	list := &helloReader{rest: outer.readSized(2)}
+	kind, name := list.readNumber(1), list.readSized(2)
 	switch {
 	case outer.bad || list.bad || len(outer.rest) > 0 || kind != 0:
-		return "", wrong("the ClientHello's server name is malformed")
+		return "", wrongHello("the ClientHello's server name is malformed")
 	case len(list.rest) > 0:
-		return "", wrong("the ClientHello has more than one server name")
+		return "", wrongHello("the ClientHello has more than one server name")
 	}
 	return canonical(name)
 }
@@ -132,7 +132,7 @@ func parseName(body []byte) (string, error) {
 // that one reader ends where another goes on.
 func canonical(name []byte) (string, error) {
 	if len(name) == 0 || len(name) > 253 || name[0] == '.' || name[len(name)-1] == '.' {
-		return "", wrong("the ClientHello's server name is no host's name")
+		return "", wrongHello("the ClientHello's server name is no host's name")
 	}
 	lower := make([]byte, len(name))
 	for i, c := range name {
@@ -140,7 +140,7 @@ func canonical(name []byte) (string, error) {
 			c += 'a' - 'A'
 		}
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
-			return "", wrong("the ClientHello's server name is no host's name")
+			return "", wrongHello("the ClientHello's server name is no host's name")
 		}
 		lower[i] = c
 	}

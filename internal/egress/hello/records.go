@@ -28,10 +28,10 @@ type records struct {
 	total int // bytes taken
 }
 
-// next takes a piece of one record from p: its kind, what of its payload came (nothing as
+// nextPiece takes a piece of one record from p: its kind, what of its payload came (nothing as
 // long as the head is not whole), and how many bytes of p that was. last tells that the
 // record ends there.
-func (r *records) next(p []byte) (kind byte, payload []byte, n int, last bool, err error) {
+func (r *records) nextPiece(p []byte) (kind byte, payload []byte, n int, last bool, err error) {
 	if r.left == 0 {
 		n = copy(r.head[r.have:], p)
 		r.have += n
@@ -39,7 +39,7 @@ func (r *records) next(p []byte) (kind byte, payload []byte, n int, last bool, e
 		if r.have < headSize {
 			return 0, nil, n, false, nil
 		}
-		if err := r.begin(); err != nil {
+		if err := r.readHead(); err != nil {
 			return 0, nil, n, false, err
 		}
 	}
@@ -52,8 +52,8 @@ func (r *records) next(p []byte) (kind byte, payload []byte, n int, last bool, e
 	return r.head[0], payload, n + len(payload), last, nil
 }
 
-// begin reads a whole head.
-func (r *records) begin() error {
+// readHead reads a whole head.
+func (r *records) readHead() error {
 	kind, major, minor := r.head[0], r.head[1], r.head[2]
 	r.left = int(r.head[3])<<8 | int(r.head[4])
 	most := maxPlain
@@ -62,25 +62,25 @@ func (r *records) begin() error {
 	}
 	switch {
 	case kind < recordChangeCipher || kind > recordData || major != 3 || minor > 4:
-		return wrong("it is not TLS")
+		return wrongHello("it is not TLS")
 	case r.left == 0:
-		return wrong("a record is empty")
+		return wrongHello("a record is empty")
 	case r.left > most:
-		return wrong("a record is longer than TLS has them")
+		return wrongHello("a record is longer than TLS has them")
 	}
 	return nil
 }
 
-// message puts a message of the handshake together.
-type message struct {
+// handshakeMessage puts a message of the handshake together.
+type handshakeMessage struct {
 	bytes []byte
 	most  int
 }
 
 const messageHead = 4
 
-// add takes a piece of a record; whole tells that the message is.
-func (m *message) add(piece []byte) (whole bool, err error) {
+// addPiece takes a piece of a record; whole tells that the message is.
+func (m *handshakeMessage) addPiece(piece []byte) (whole bool, err error) {
 	m.bytes = append(m.bytes, piece...)
 	if len(m.bytes) < messageHead {
 		return false, nil
@@ -88,9 +88,9 @@ func (m *message) add(piece []byte) (whole bool, err error) {
 	size := messageHead + (int(m.bytes[1])<<16 | int(m.bytes[2])<<8 | int(m.bytes[3]))
 	switch {
 	case size > m.most:
-		return false, wrong("a message is too long")
+		return false, wrongHello("a message is too long")
 	case len(m.bytes) > size:
-		return false, wrong("something follows a message in its own record")
+		return false, wrongHello("something follows a message in its own record")
 	}
 	return len(m.bytes) == size, nil
 }

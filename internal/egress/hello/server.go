@@ -8,7 +8,7 @@ const typeServerHello = 2
 // ServerHello, or the retry in the form of one.
 type Server struct {
 	records records
-	message message
+	message handshakeMessage
 	done    bool
 }
 
@@ -17,13 +17,13 @@ type Server struct {
 func (s *Server) Take(p []byte) (done bool, err error) {
 	s.message.most = maxServer
 	for n := 0; n < len(p) && !s.done; {
-		kind, payload, used, _, err := s.records.next(p[n:])
+		kind, payload, used, _, err := s.records.nextPiece(p[n:])
 		n += used
 		if err == nil && s.records.total > 2*maxServer {
-			err = wrong("the server says too much before its ServerHello")
+			err = wrongHello("the server says too much before its ServerHello")
 		}
 		if err == nil && len(payload) > 0 {
-			err = s.take(kind, payload)
+			err = s.takePiece(kind, payload)
 		}
 		if err != nil {
 			return false, err
@@ -32,23 +32,23 @@ func (s *Server) Take(p []byte) (done bool, err error) {
 	return s.done, nil
 }
 
-func (s *Server) take(kind byte, payload []byte) error {
+func (s *Server) takePiece(kind byte, payload []byte) error {
 	switch {
 	case kind == recordAlert && len(s.message.bytes) == 0:
 		return nil
 	case kind != recordHandshake:
-		return wrong("the server does not answer with a ServerHello")
+		return wrongHello("the server does not answer with a ServerHello")
 	}
 	s.message.bytes = append(s.message.bytes, payload...) // other messages may follow in the record
 	if s.message.bytes[0] != typeServerHello {
-		return wrong("the server does not answer with a ServerHello")
+		return wrongHello("the server does not answer with a ServerHello")
 	}
 	if len(s.message.bytes) < messageHead {
 		return nil
 	}
 	size := messageHead + (int(s.message.bytes[1])<<16 | int(s.message.bytes[2])<<8 | int(s.message.bytes[3]))
 	if size > s.message.most {
-		return wrong("the server's first message is too long")
+		return wrongHello("the server's first message is too long")
 	}
 	s.done = len(s.message.bytes) >= size
 	return nil

@@ -77,8 +77,8 @@ func NewHost(name, at string, port int, private bool, ca []byte) (Host, error) {
 	return Host{}, fault.Invalid(".address is of no known class")
 }
 
-// covers tells whether it is about a canonical name on a port.
-func (h Host) covers(name string, port int) bool {
+// coversName tells whether it is about a canonical name on a port.
+func (h Host) coversName(name string, port int) bool {
 	if h.Port != 0 && h.Port != port {
 		return false
 	}
@@ -145,10 +145,10 @@ func (d *Dialer) Resolve(ctx context.Context, name string, port int, asking Aske
 	private := false
 	var t Target
 	for _, h := range d.hosts {
-		if !h.covers(name, port) {
+		if !h.coversName(name, port) {
 			continue
 		}
-		t.trust(h)
+		t.trustEntry(h)
 		if h.Address.IsValid() {
 			at := h.Address
 			if at.Port() == 0 {
@@ -179,8 +179,8 @@ func (d *Dialer) Resolve(ctx context.Context, name string, port int, asking Aske
 	return t, nil
 }
 
-// trust takes what an entry says of who vouches for the name.
-func (t *Target) trust(h Host) {
+// trustEntry takes what an entry says of who vouches for the name.
+func (t *Target) trustEntry(h Host) {
 	if h.CAPEM == nil {
 		return
 	}
@@ -220,11 +220,11 @@ func refusedClass(name string, class address.Class) error {
 func (d *Dialer) Dial(ctx context.Context, t Target) (net.Conn, error) {
 	connect := d.connect
 	if connect == nil {
-		connect = own(t)
+		connect = dialDirectly(t)
 	}
 	var failed []error
 	for _, at := range t.Addresses[:min(len(t.Addresses), maxAddresses)] {
-		conn, err := within(ctx, connect, at)
+		conn, err := dialWithin(ctx, connect, at)
 		if err == nil {
 			return conn, nil
 		}
@@ -233,15 +233,15 @@ func (d *Dialer) Dial(ctx context.Context, t Target) (net.Conn, error) {
 	return nil, fault.Wrap(fault.ErrUnavailable, errors.Join(failed...), "none of its addresses can be connected to")
 }
 
-// within bounds the attempt at one address.
-func within(ctx context.Context, connect func(context.Context, string, string) (net.Conn, error), at netip.AddrPort) (net.Conn, error) {
+// dialWithin bounds the attempt at one address.
+func dialWithin(ctx context.Context, connect func(context.Context, string, string) (net.Conn, error), at netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	return connect(ctx, "tcp", net.JoinHostPort(at.Addr().String(), strconv.Itoa(int(at.Port()))))
 }
 
-// own connects to a target from this process.
-func own(t Target) func(context.Context, string, string) (net.Conn, error) {
+// dialDirectly connects to a target from this process.
+func dialDirectly(t Target) func(context.Context, string, string) (net.Conn, error) {
 	nd := &net.Dialer{
 		ControlContext: func(_ context.Context, _, at string, _ syscall.RawConn) error {
 			if ap, err := netip.ParseAddrPort(at); err != nil || !slices.Contains(t.Addresses, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())) {

@@ -27,7 +27,7 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 				return err
 			}
 		}
-		leave(sent)
+		releaseWithBody(sent)
 		return nil
 	})
 	if err != nil {
@@ -35,17 +35,17 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	s.carrier.passed.Add(1)
 	var answer *http.Response
-	if err = s.carrier.admit(); err == nil {
+	if err = s.carrier.admitHost(); err == nil {
 		answer, err = leaving.Send(s.to)
 	}
 	if errors.Is(err, httphead.ErrFull) {
-		err = placeOf(r).full()
+		err = placeOfRequest(r).refuseFull()
 	}
 	if err != nil {
-		watch(r, nil, err)
+		watchSent(r, nil, err)
 		return nil, err
 	}
-	watch(r, answer, nil)
+	watchSent(r, answer, nil)
 	answer.Header.Del("Alt-Svc") // there is no other way to the host
 	if exchange != nil {
 		if err := exchange.Incoming(answer); err != nil {
@@ -58,10 +58,10 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// admit has the connection to the host judged, unless it was before the client's handshake and has failed: that is on record as far as it is
+// admitHost has the connection to the host judged, unless it was before the client's handshake and has failed: that is on record as far as it is
 // a refusal, and dialTLS gives it to the first request.
-func (c *Carrier) admit() error {
-	if c.config.Admit == nil || c.first != nil && c.first.failed() {
+func (c *Carrier) admitHost() error {
+	if c.config.Admit == nil || c.first != nil && c.first.hasFailed() {
 		return nil
 	}
 	return c.config.Admit()
@@ -89,8 +89,8 @@ func unready(err error) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "%s", fault.Sentence(err, "the request could not be made ready to be sent"))
 }
 
-// fail answers a request that got no answer, or one that can't be handed on.
-func (c *Carrier) fail(w http.ResponseWriter, r *http.Request, err error) {
+// answerFailure answers a request that got no answer, or one that can't be handed on.
+func (c *Carrier) answerFailure(w http.ResponseWriter, r *http.Request, err error) {
 	if u, _ := r.Context().Value(underwayKey{}).(*underway); u != nil {
 		u.unanswered(err)
 	}
@@ -99,12 +99,12 @@ func (c *Carrier) fail(w http.ResponseWriter, r *http.Request, err error) {
 		refusal = &Refusal{Reason: fault.Sentence(err, "the host did not answer the request"), Status: http.StatusBadGateway, Recorded: true}
 	}
 	httphead.Unsent(w)
-	c.refuse(w, r, refusal)
+	c.answerRefusal(w, r, refusal)
 }
 
-// refuse answers with why a request is not passed on, which is on record by then. The
+// answerRefusal answers with why a request is not passed on, which is on record by then. The
 // connection goes on unless the client has shown that it does not know whom it talks to.
-func (c *Carrier) refuse(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
+func (c *Carrier) answerRefusal(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
 	request := toldOf(r.Method, maxMethod) + " " + toldOf(r.URL.EscapedPath(), maxTold)
 	if r.ProtoMajor == 1 && (refusal.Rule == door.RuleHostHTTP || c.config.Judge == nil) {
 		w.Header().Set("Connection", "close")

@@ -18,24 +18,24 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
-// hold has a request keep to its terms, and a push that a person is asked about wait: it is
+// holdToTerms has a request keep to its terms, and a push that a person is asked about wait: it is
 // held to the same terms as one that may go at once.
-func (c *Carrier) hold(r *http.Request, terms policy.RequestTerms) *Refusal {
+func (c *Carrier) holdToTerms(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if terms.ByMethod {
 		if refusal := c.overridden(r); refusal != nil {
 			return refusal
 		}
 	}
-	refusal := c.limit(r, terms)
+	refusal := c.limitBody(r, terms)
 	if refusal == nil && terms.HeldPush {
 		refusal = c.holdPush(r, terms)
 	}
 	return refusal
 }
 
-// limit has a request keep to what it may carry. Where patterns are to be looked for, all of
+// limitBody has a request keep to what it may carry. Where patterns are to be looked for, all of
 // its body is read first.
-func (c *Carrier) limit(r *http.Request, terms policy.RequestTerms) *Refusal {
+func (c *Carrier) limitBody(r *http.Request, terms policy.RequestTerms) *Refusal {
 	switch {
 	case terms.Git != "" && r.Header.Get("Upgrade") != "":
 		return &Refusal{Rule: door.RuleGit, Reason: "a request of git's asks for another protocol", Status: http.StatusBadRequest}
@@ -48,7 +48,7 @@ func (c *Carrier) limit(r *http.Request, terms policy.RequestTerms) *Refusal {
 	case len(terms.Patterns) > 0:
 		return c.search(r, terms)
 	case r.Body != nil && r.Body != http.NoBody:
-		r.Body = &bounded{ReadCloser: r.Body, left: terms.MaxBody}
+		r.Body = &boundedBody{ReadCloser: r.Body, left: terms.MaxBody}
 	}
 	return nil
 }
@@ -57,14 +57,14 @@ func tooLong() *Refusal {
 	return &Refusal{Rule: door.RuleHostBody, Reason: "a request carries more than the policy's max_body", Status: http.StatusRequestEntityTooLarge}
 }
 
-// bounded is a body that fails beyond a length, so that the request is never whole.
-type bounded struct {
+// boundedBody is a body that fails beyond a length, so that the request is never whole.
+type boundedBody struct {
 	io.ReadCloser
 	left int64
 }
 
 // Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedBody) Read(p []byte) (int, error) {
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
 	}
@@ -80,7 +80,7 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if refusal := readable(r); refusal != nil {
 		return refusal
 	}
-	patterns, err := c.patterns.of(terms.Patterns)
+	patterns, err := c.patterns.compiledOf(terms.Patterns)
 	if err != nil {
 		return refusalOf(err)
 	}
@@ -96,12 +96,12 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if err := TakePlace(r, c.config.Searches, searchCopies*most); err != nil {
 		return noPlace(err)
 	}
-	body, err := readAll(&bounded{ReadCloser: r.Body, left: terms.MaxBody}, r.ContentLength)
+	body, err := readAll(&boundedBody{ReadCloser: r.Body, left: terms.MaxBody}, r.ContentLength)
 	if refusal, ok := asRefusal(err); ok {
 		return refusal
 	}
 	if err != nil {
-		return noEnd()
+		return refuseBroken()
 	}
 	if refusal := c.searchBody(r, body, patterns); refusal != nil {
 		return refusal
@@ -132,8 +132,8 @@ func (c *Carrier) searchBody(r *http.Request, body []byte, patterns []*expressio
 	return sought.findInBody(r, body)
 }
 
-// noEnd refuses a body that breaks off.
-func noEnd() *Refusal {
+// refuseBroken refuses a body that breaks off.
+func refuseBroken() *Refusal {
 	return &Refusal{Rule: door.RuleHostHTTP, Reason: "a request's body did not end", Status: http.StatusBadRequest}
 }
 
@@ -258,7 +258,7 @@ func meanings(text string, read func(string) string) iter.Seq[string] {
 	}
 }
 
-func nth(i int) string {
+func ordinal(i int) string {
 	words := []string{"the first", "the second", "the third"}
 	if i < len(words) {
 		return words[i]
@@ -273,7 +273,7 @@ type patterns struct {
 	compiled []*expression.Expression
 }
 
-func (p *patterns) of(texts []string) ([]*expression.Expression, error) {
+func (p *patterns) compiledOf(texts []string) ([]*expression.Expression, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.Equal(p.texts, texts) {

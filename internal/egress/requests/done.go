@@ -75,7 +75,7 @@ func (c *Carrier) Done() []door.RequestDone {
 	return list
 }
 
-func (d *done) add(one door.RequestDone) (full bool) {
+func (d *done) addDone(one door.RequestDone) (full bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last++
@@ -95,8 +95,8 @@ type underway struct {
 
 type underwayKey struct{}
 
-// follow has what becomes of a judged request known, once ended is called.
-func (c *Carrier) follow(r *http.Request, rule string) (followed *http.Request, ended func()) {
+// followRequest has what becomes of a judged request known, once ended is called.
+func (c *Carrier) followRequest(r *http.Request, rule string) (followed *http.Request, ended func()) {
 	if c.config.Judge == nil {
 		return r, func() {}
 	}
@@ -117,14 +117,14 @@ func (c *Carrier) follow(r *http.Request, rule string) (followed *http.Request, 
 		if problem := u.failed.Load(); problem != nil {
 			one.Problem = toldOf(*problem, maxProblem)
 		}
-		if c.done.add(one) && c.config.Full != nil {
+		if c.done.addDone(one) && c.config.Full != nil {
 			c.config.Full(r.Context())
 		}
 	}
 }
 
-// watch takes what became of a request that was sent, up to the answer's header.
-func watch(r *http.Request, answer *http.Response, err error) {
+// watchSent takes what became of a request that was sent, up to the answer's header.
+func watchSent(r *http.Request, answer *http.Response, err error) {
 	u, _ := r.Context().Value(underwayKey{}).(*underway)
 	if u == nil {
 		return

@@ -60,10 +60,10 @@ func (c *Carrier) readEncoded(r *http.Request, coding string, readers []keyReade
 			keys.framed = true // what gzip makes has zero bytes in it
 		}
 	}
-	if refusal := look(bytes.NewReader(raw), asIs); refusal != nil {
+	if refusal := lookThrough(bytes.NewReader(raw), asIs); refusal != nil {
 		return refusal
 	}
-	return look(decoded, readers)
+	return lookThrough(decoded, readers)
 }
 
 // keepEncoded reads an encoded body, or the beginning of one that is too long, which is sent as it
@@ -82,7 +82,7 @@ func (c *Carrier) keepEncoded(r *http.Request, decoder int64) (raw []byte, done 
 		return nil, nil, refusal
 	}
 	if err != nil {
-		return nil, nil, noEnd()
+		return nil, nil, refuseBroken()
 	}
 	rest := r.Body // whose end may have come, and who closes it
 	r.Body = struct {
@@ -114,7 +114,7 @@ func (c *Carrier) readUnsaid(r *http.Request, coding string) *Refusal {
 		return unreadable("encoded and has more than 4 MiB")
 	}
 	readers, _ := readersOf(r.Header)
-	if refusal := look(bytes.NewReader(raw), readers); refusal != nil {
+	if refusal := lookThrough(bytes.NewReader(raw), readers); refusal != nil {
 		return refusal
 	}
 	header := http.Header{"Content-Type": r.Header["Content-Type"], "Content-Encoding": r.Header["Content-Encoding"]}
@@ -124,7 +124,7 @@ func (c *Carrier) readUnsaid(r *http.Request, coding string) *Refusal {
 	}
 	defer decoded.Close()
 	readers, _ = readersOf(r.Header)
-	return look(decoded, readers)
+	return lookThrough(decoded, readers)
 }
 
 // onlyTelemetry tells whether all of these codings are such as databases for metrics and the like decode,
@@ -155,8 +155,8 @@ func beginsObject(raw []byte) bool {
 	return len(text) == 0 || text[0] == '{'
 }
 
-// look reads all of a body by each of the readers.
-func look(body io.Reader, readers []keyReader) *Refusal {
+// lookThrough reads all of a body by each of the readers.
+func lookThrough(body io.Reader, readers []keyReader) *Refusal {
 	limited := io.LimitReader(body, maxDecoded+1)
 	read, err := io.Copy(io.Discard, &keyed{io.NopCloser(limited), readers})
 	if refusal, ok := asRefusal(err); ok {

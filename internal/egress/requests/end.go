@@ -28,8 +28,8 @@ type upstream struct {
 // that has waited for its place longer would be lost with it.
 const staleTime = 5 * time.Second
 
-// take gives it, once; both nil: it was given already, or it is stale.
-func (u *upstream) take() (*tls.Conn, error) {
+// takeConn gives it, once; both nil: it was given already, or it is stale.
+func (u *upstream) takeConn() (*tls.Conn, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	conn, err := u.conn, u.err
@@ -41,14 +41,14 @@ func (u *upstream) take() (*tls.Conn, error) {
 	return conn, err
 }
 
-// failed tells whether there was none.
-func (u *upstream) failed() bool {
+// hasFailed tells whether there was none.
+func (u *upstream) hasFailed() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.err != nil
 }
 
-func (u *upstream) close() {
+func (u *upstream) closeConn() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.conn != nil {
@@ -57,11 +57,11 @@ func (u *upstream) close() {
 	}
 }
 
-// end connects to the host, and gives the client's end of TLS: it is offered the protocol
+// endTLS connects to the host, and gives the client's end of TLS: it is offered the protocol
 // that the host has chosen of those that it speaks. A host that can't be reached is told
 // by an answer to each request. The client's refusal of the certificate is put on record.
-func (c *Carrier) end(ctx context.Context, guest net.Conn) (*tls.Conn, error) {
-	conn := c.answer(ctx, guest)
+func (c *Carrier) endTLS(ctx context.Context, guest net.Conn) (*tls.Conn, error) {
+	conn := c.answerHandshake(ctx, guest)
 	within, cancel := context.WithTimeout(ctx, c.config.HeadTime)
 	defer cancel()
 	err := conn.HandshakeContext(within)
@@ -72,8 +72,8 @@ func (c *Carrier) end(ctx context.Context, guest net.Conn) (*tls.Conn, error) {
 	return conn, err
 }
 
-// answer answers the client's handshake, which is still to come.
-func (c *Carrier) answer(ctx context.Context, guest net.Conn) *tls.Conn {
+// answerHandshake answers the client's handshake, which is still to come.
+func (c *Carrier) answerHandshake(ctx context.Context, guest net.Conn) *tls.Conn {
 	ended := c.config.Ended
 	c.first = &upstream{}
 	config := &tls.Config{
@@ -118,7 +118,7 @@ func (c *Carrier) dialPlain(ctx context.Context) (net.Conn, error) {
 // dialTLS connects to the host for the transport.
 func (c *Carrier) dialTLS(ctx context.Context) (net.Conn, error) {
 	if c.first != nil {
-		if conn, err := c.first.take(); conn != nil || err != nil {
+		if conn, err := c.first.takeConn(); conn != nil || err != nil {
 			return conn, err
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 )
 
-// meant tells what is wrong with a request, nil if it means this connection's host.
-func (c *Carrier) meant(r *http.Request) *Refusal {
+// checkMeant tells what is wrong with a request, nil if it means this connection's host.
+func (c *Carrier) checkMeant(r *http.Request) *Refusal {
 	refusal := func(status int, reason string) *Refusal {
 		return &Refusal{Rule: door.RuleHostHTTP, Reason: reason, Status: status}
 	}
@@ -47,11 +47,11 @@ func (c *Carrier) isAuthority(authority string) bool {
 	if found && port != strconv.Itoa(c.config.Port) {
 		return false
 	}
-	return lower(host) == c.config.Name
+	return lowerASCII(host) == c.config.Name
 }
 
-// lower is s with its ASCII letters in lower case, and no other ones.
-func lower(s string) string {
+// lowerASCII is s with its ASCII letters in lower case, and no other ones.
+func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {

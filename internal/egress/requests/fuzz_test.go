@@ -18,12 +18,12 @@ func verdict(kind string, body []byte, cut int) string {
 	for _, one := range readers {
 		for rest := body; len(rest) > 0; {
 			n := min(cut, len(rest))
-			if wrong := one.read(rest[:n]); wrong != "" {
+			if wrong := one.readPiece(rest[:n]); wrong != "" {
 				return wrong
 			}
 			rest = rest[n:]
 		}
-		if wrong := one.end(); wrong != "" {
+		if wrong := one.endText(); wrong != "" {
 			return wrong
 		}
 	}
@@ -55,7 +55,7 @@ func FuzzMethodKeys(f *testing.F) {
 		if json.Unmarshal(body, &object) == nil && name != kinds[3] {
 			for key := range object {
 				form := &formKeys{}
-				if form.read([]byte(url.QueryEscape(key)+"=PUT")) != "" && !dataKey.MatchString(strings.ToLower(key)) {
+				if form.readPiece([]byte(url.QueryEscape(key)+"=PUT")) != "" && !dataKey.MatchString(strings.ToLower(key)) {
 					t.Fatalf("%s: nothing was found in %q", name, body)
 				}
 			}

@@ -11,8 +11,8 @@ type handlers struct {
 	group sync.WaitGroup // to which nothing is added once ended is set
 }
 
-// begin counts one in; false: the connection is done with.
-func (h *handlers) begin() bool {
+// beginHandler counts one in; false: the connection is done with.
+func (h *handlers) beginHandler() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended {
@@ -22,10 +22,10 @@ func (h *handlers) begin() bool {
 	return true
 }
 
-func (h *handlers) done() { h.group.Done() }
+func (h *handlers) handlerDone() { h.group.Done() }
 
-// end waits for all that have begun, and lets no other begin.
-func (h *handlers) end() {
+// endHandlers waits for all that have begun, and lets no other begin.
+func (h *handlers) endHandlers() {
 	h.mu.Lock()
 	h.ended = true
 	h.mu.Unlock()

@@ -32,12 +32,12 @@ type jsonKeys struct {
 	differ bool  // the two have come to differ in what they are within; until then ascii stands still
 }
 
-func (j *jsonKeys) read(p []byte) string {
+func (j *jsonKeys) readPiece(p []byte) string {
 	for _, c := range p {
 		if c == 0 && !j.framed && !j.sniffed { // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
 			return wrongText
 		}
-		j.take(c)
+		j.takeByte(c)
 		if !j.before(c) {
 			j.binary = j.binary || c < ' ' && strings.IndexByte("\t\r\n", c) < 0
 			if (j.within || len(j.open) > 0) && !j.isLetter(c) && !j.sniffed {
@@ -58,25 +58,25 @@ func (j *jsonKeys) read(p []byte) string {
 	return ""
 }
 
-// take takes one byte of a text of which nobody knows how it is read.
-func (j *jsonKeys) take(c byte) {
+// takeByte takes one byte of a text of which nobody knows how it is read.
+func (j *jsonKeys) takeByte(c byte) {
 	if c >= utf8.RuneSelf && !j.differ {
 		j.differ = true
 		j.words.copyTo(&j.ascii)
 	}
-	j.words.take(c)
+	j.words.takeByte(c)
 	if !j.differ || c >= utf8.RuneSelf {
 		return
 	}
-	j.ascii.take(c)
+	j.ascii.takeByte(c)
 	if j.words.between() && j.ascii.between() && j.words.was == j.ascii.was {
 		j.differ = false
 		j.words.found, j.words.named, j.words.tagged = j.words.found || j.ascii.found, j.words.named || j.ascii.named, j.words.tagged || j.ascii.tagged
 	}
 }
 
-func (j *jsonKeys) end() string {
-	if j.take(' '); j.loose && j.mentions() {
+func (j *jsonKeys) endText() string {
+	if j.takeByte(' '); j.loose && j.mentions() {
 		return wrongLoose
 	}
 	return ""
@@ -111,7 +111,7 @@ var dataKey = regexp.MustCompile(`^http_?method_?$`)
 // overrides tells whether the key that ends here is the method's in JSON, and begins another one.
 func (k *key) overrides() bool {
 	text := k.text // whose memory the next one has
-	return k.ends() && !dataKey.Match(text)
+	return k.endsAsMethod() && !dataKey.Match(text)
 }
 
 // framePrefix is how many bytes are before a message: one of flags, and four of its length.
@@ -160,14 +160,14 @@ func (j *jsonKeys) strict(c byte) bool {
 		j.token, j.done = false, false
 		return ok && len(j.open) > 0
 	case c == '}' || c == ']':
-		return j.close(c)
+		return j.closeBracket(c)
 	case j.token && isToken(c):
 		return true
 	case j.token || j.done && len(j.open) > 0:
 		return false // two values with nothing between them
 	case c == '"':
 		j.within, j.was = true, false
-		j.key.ends()
+		j.key.endsAsMethod()
 		return true
 	case c == '{' || c == '[':
 		j.open, j.done = append(j.open, c), false
@@ -182,8 +182,8 @@ func isToken(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'E'
 }
 
-// close takes a closing bracket.
-func (j *jsonKeys) close(c byte) bool {
+// closeBracket takes a closing bracket.
+func (j *jsonKeys) closeBracket(c byte) bool {
 	last := len(j.open) - 1
 	if last < 0 || j.open[last] != map[byte]byte{'}': '{', ']': '['}[c] {
 		return false
@@ -202,7 +202,7 @@ func (j *jsonKeys) inString(c byte) bool {
 	case c == '"':
 		j.within, j.done, j.was = false, true, true
 	default:
-		j.key.add(min(c, 0x7f)) // no other letter is in a key that is looked for
+		j.key.addByte(min(c, 0x7f)) // no other letter is in a key that is looked for
 		return c >= ' '
 	}
 	return true
@@ -214,22 +214,22 @@ func (j *jsonKeys) escape(c byte) bool {
 	if j.escaped[1] != 'u' {
 		j.escaped = j.escaped[:0]
 		if strings.IndexByte("bfnrt", c) >= 0 {
-			j.key.add(' ')
+			j.key.addByte(' ')
 			return true
 		}
-		j.key.add(min(c, 0x7f))
+		j.key.addByte(min(c, 0x7f))
 		return strings.IndexByte(`"\/`, c) >= 0
 	}
 	if len(j.escaped) < len(`\u0041`) {
-		return len(j.escaped) == 2 || unhex(c) >= 0
+		return len(j.escaped) == 2 || hexValue(c) >= 0
 	}
 	meant := rune(0)
 	for _, d := range j.escaped[2:] {
-		meant = meant<<4 | rune(max(unhex(d), 0))
+		meant = meant<<4 | rune(max(hexValue(d), 0))
 	}
 	j.escaped = j.escaped[:0]
-	j.key.add(byte(min(meant, 0x7f)))
-	return unhex(c) >= 0
+	j.key.addByte(byte(min(meant, 0x7f)))
+	return hexValue(c) >= 0
 }
 
 // words looks for the method's keys among the words of a text of which nobody knows how it is read. The zero value is ready.
@@ -263,9 +263,9 @@ func (w *words) between() bool {
 	return w.word.isEmpty() && w.behind.isEmpty() && len(w.digits) == 0 && !w.parted && !w.hidden && !w.escaped && !w.joined && !w.braced
 }
 
-// take takes one byte.
-func (w *words) take(c byte) {
-	w.read(c)
+// takeByte takes one byte.
+func (w *words) takeByte(c byte) {
+	w.readByte(c)
 	// A tag of YAML's may say that a key is written in base64: by a name, or by what %TAG says before.
 	switch w.last {
 	case '!':
@@ -276,21 +276,21 @@ func (w *words) take(c byte) {
 	w.last = c
 }
 
-func (w *words) read(c byte) {
+func (w *words) readByte(c byte) {
 	switch {
 	case len(w.digits) > 0:
-		w.digit(c)
+		w.takeDigit(c)
 	case w.escaped:
 		w.escape(c)
 	case c == '\\':
 		w.escaped = true
 	case ofWords[c]:
-		w.add(c)
+		w.addByte(c)
 		w.joined = false
 	case w.joined && (c <= ' ' || c >= 0x80): // the line's end, or how the next one is set in
 	default:
 		w.joined = false
-		w.end()
+		w.endWord()
 		w.named = w.named || w.was && strings.IndexByte(":=/#", c) >= 0 // what stands behind a key, or a comment before that
 	}
 }
@@ -303,16 +303,16 @@ var ofWords = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
 	return all
 }()
 
-func (w *words) add(c byte) {
+func (w *words) addByte(c byte) {
 	w.was = false
-	w.word.add(c)
+	w.word.addByte(c)
 	if w.parted {
-		w.behind.add(c)
+		w.behind.addByte(c)
 	}
 }
 
-// end takes the end of a word, if there is one.
-func (w *words) end() {
+// endWord takes the end of a word, if there is one.
+func (w *words) endWord() {
 	if len(w.word.text) == 0 && !w.hidden {
 		return
 	}
@@ -329,28 +329,28 @@ func (w *words) escape(c byte) {
 	case c == '\r' || c == '\n' || c >= 0x80:
 		w.hidden, w.joined = true, true
 	case strings.IndexByte("abefnrtv", c) >= 0:
-		w.end()
+		w.endWord()
 	case strings.IndexByte("uUxX", c) >= 0:
 		w.digits = append(w.digits, c)
 	case '0' <= c && c <= '9' || c == 'N': // a letter by a number of another base, or by its name
 		w.hidden = true
 	default:
-		if w.add(min(c, 0x7f)); !ofWords[c] { // YAML has a backslash that escapes nothing, and a comma behind it ends a word
-			w.behind.ends()
+		if w.addByte(min(c, 0x7f)); !ofWords[c] { // YAML has a backslash that escapes nothing, and a comma behind it ends a word
+			w.behind.endsAsMethod()
 			w.parted = true
 		}
 	}
 }
 
-// digit takes a byte of an escape with digits. One of a letter of ASCII, which nobody has to write so, hides a word.
-func (w *words) digit(c byte) {
+// takeDigit takes a byte of an escape with digits. One of a letter of ASCII, which nobody has to write so, hides a word.
+func (w *words) takeDigit(c byte) {
 	switch {
 	case c == '{' && len(w.digits) == 1: // \u{41}
 		w.braced = true
 		return
-	case w.braced && unhex(c) >= 0:
+	case w.braced && hexValue(c) >= 0:
 		return
-	case unhex(c) < 0:
+	case hexValue(c) < 0:
 		w.hidden, w.braced, w.digits = true, false, w.digits[:0]
 		return
 	}
@@ -359,10 +359,10 @@ func (w *words) digit(c byte) {
 	if len(w.digits) <= length {
 		return
 	}
-	if strings.Trim(string(w.digits[1:length-1]), "0") == "" && unhex(w.digits[length-1]) < 8 {
+	if strings.Trim(string(w.digits[1:length-1]), "0") == "" && hexValue(w.digits[length-1]) < 8 {
 		w.hidden = true
 	} else {
-		w.end()
+		w.endWord()
 	}
 	w.digits = w.digits[:0]
 }

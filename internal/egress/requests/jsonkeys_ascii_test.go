@@ -26,9 +26,9 @@ func TestTextsWithoutOtherLettersAreReadBeside(t *testing.T) {
 		}
 		for i := range len(text + " ") {
 			c := (text + " ")[i]
-			lazy.take(c)
-			if all.take(c); c < utf8.RuneSelf {
-				ascii.take(c)
+			lazy.takeByte(c)
+			if all.takeByte(c); c < utf8.RuneSelf {
+				ascii.takeByte(c)
 			}
 			is := [3]bool{lazy.words.named || lazy.ascii.named, lazy.words.found || lazy.ascii.found, lazy.words.tagged || lazy.ascii.tagged}
 			want := [3]bool{all.named || ascii.named, all.found || ascii.found, all.tagged || ascii.tagged}

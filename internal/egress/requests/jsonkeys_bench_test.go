@@ -37,7 +37,7 @@ func BenchmarkKeysOfJSON(b *testing.B) {
 			for b.Loop() {
 				keys, rest := &jsonKeys{}, []byte(text)
 				for at := 0; at < len(rest); at += 32 << 10 {
-					if wrong := keys.read(rest[at:min(at+32<<10, len(rest))]); wrong != "" {
+					if wrong := keys.readPiece(rest[at:min(at+32<<10, len(rest))]); wrong != "" {
 						b.Fatal(wrong)
 					}
 				}

@@ -19,7 +19,7 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 		"_http_method": true, "X-HTTP-Method": true, "_method_override": true, "x-http-method-override": true, "X-HTTP-Method-Override": true, "method_override": true, "methodOverride": true, "_verb_override": true, "http.method.override": true,
 		"method": false, "methods": false, "_methods": false, "a_method": false, "override": false, "overrides_method": false, "": false,
 	} {
-		if form := (&formKeys{}).read([]byte(url.QueryEscape(key) + "=DELETE")); (form != "") != refused {
+		if form := (&formKeys{}).readPiece([]byte(url.QueryEscape(key) + "=DELETE")); (form != "") != refused {
 			t.Errorf("the control: %q in a form is %q", key, form)
 		}
 		body, err := encoding.Marshal(map[string]any{"a": map[string]string{"_method": "b"}, key: "DELETE"})
@@ -192,7 +192,7 @@ func TestLastWordsLoseNoKey(t *testing.T) {
 		if want {
 			is++
 		}
-		if one.matches() != want {
+		if one.isMethodKey() != want {
 			t.Fatalf("%q is a method's key: %t", text.String(), !want)
 		}
 	}

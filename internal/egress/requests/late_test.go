@@ -19,7 +19,7 @@ func TestAHandlerThatBeginsTooLateHasNotHandledItsRequest(t *testing.T) {
 		u.brokeOff = func() bool { return false }
 		u.begun.Add(1)
 		if late {
-			c.handlers.end()
+			c.handlers.endHandlers()
 		}
 		func() {
 			defer func() {
@@ -31,7 +31,7 @@ func TestAHandlerThatBeginsTooLateHasNotHandledItsRequest(t *testing.T) {
 			// There is no connection: the control comes as far as where it needs one.
 			c.handler(nil, u, nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 		}()
-		u.settle()
+		u.settleHTTP2()
 		if late != slices.ContainsFunc(told, func(reason string) bool { return reason != "" }) {
 			t.Errorf("late %v: on record is %q", late, told)
 		}

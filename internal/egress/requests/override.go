@@ -16,7 +16,7 @@ import (
 // looked through while it is sent; one that is encoded, before.
 func (c *Carrier) overridden(r *http.Request) *Refusal {
 	query := &formKeys{}
-	if query.read([]byte(r.URL.RawQuery)) != "" || query.end() != "" {
+	if query.readPiece([]byte(r.URL.RawQuery)) != "" || query.endText() != "" {
 		return otherFaced("the parameter _method")
 	}
 	if r.Body == nil || r.Body == http.NoBody {
@@ -58,10 +58,10 @@ func unreadable(how string) *Refusal {
 
 // keyReader reads the keys of a form.
 type keyReader interface {
-	// read takes some more of it, and end its end. They tell what in it gives a request
+	// readPiece takes some more of it, and end its end. They tell what in it gives a request
 	// another method, or could; "": nothing.
-	read(p []byte) (wrong string)
-	end() (wrong string)
+	readPiece(p []byte) (wrong string)
+	endText() (wrong string)
 }
 
 // readersOf are how servers may read a body. said tells that its type names a form or JSON. Whatever
@@ -97,9 +97,9 @@ type keyed struct {
 func (k *keyed) Read(p []byte) (int, error) {
 	n, err := k.ReadCloser.Read(p)
 	for _, one := range k.readers {
-		wrong := one.read(p[:n])
+		wrong := one.readPiece(p[:n])
 		if wrong == "" && err != nil {
-			wrong = one.end()
+			wrong = one.endText()
 		}
 		if wrong != "" {
 			return 0, otherFaced(wrong)
@@ -131,13 +131,13 @@ type key struct {
 	is   bool // up to a zero byte it was the method's
 }
 
-func (k *key) add(c byte) {
+func (k *key) addByte(c byte) {
 	switch {
 	case 'A' <= c && c <= 'Z':
 		c += 'a' - 'A'
 	case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
 	case c == 0:
-		k.is = k.is || k.matches()
+		k.is = k.is || k.isMethodKey()
 		return
 	default:
 		if c = '_'; len(k.text) > 0 && k.text[len(k.text)-1] == c {
@@ -153,7 +153,7 @@ func (k *key) add(c byte) {
 // a tenth of that.
 var lastWords = [][]byte{[]byte("method"), []byte("override"), []byte("_charset")} //nolint:gochecknoglobals // a constant
 
-func (k *key) matches() bool {
+func (k *key) isMethodKey() bool {
 	if k.long || len(k.text) < len("_method") {
 		return false
 	}
@@ -164,9 +164,9 @@ func (k *key) matches() bool {
 // isEmpty tells whether nothing has come of it.
 func (k *key) isEmpty() bool { return len(k.text) == 0 && !k.long && !k.is }
 
-// ends tells whether it was the method's, and begins another one.
-func (k *key) ends() bool {
-	is := k.is || k.matches()
+// endsAsMethod tells whether it was the method's, and begins another one.
+func (k *key) endsAsMethod() bool {
+	is := k.is || k.isMethodKey()
 	*k = key{text: k.text[:0]}
 	return is
 }
@@ -178,11 +178,11 @@ type formKeys struct {
 	escaped []byte // of an escape, from its % on
 }
 
-func (f *formKeys) read(p []byte) string {
+func (f *formKeys) readPiece(p []byte) string {
 	for _, c := range p {
 		switch {
 		case strings.IndexByte("&;\r\n", c) >= 0 || c == '=' && !f.value:
-			if f.end() != "" {
+			if f.endText() != "" {
 				return wrongField
 			}
 			f.value = c == '='
@@ -193,9 +193,9 @@ func (f *formKeys) read(p []byte) string {
 	return ""
 }
 
-func (f *formKeys) end() string {
-	f.flush()
-	if is := f.key.ends(); is && !f.value {
+func (f *formKeys) endText() string {
+	f.flushEscape()
+	if is := f.key.endsAsMethod(); is && !f.value {
 		return wrongField
 	}
 	return ""
@@ -205,10 +205,10 @@ func (f *formKeys) end() string {
 // for itself.
 func (f *formKeys) take(c byte) {
 	if c == '%' {
-		f.flush()
+		f.flushEscape()
 	}
 	if c != '%' && len(f.escaped) == 0 {
-		f.key.add(c)
+		f.key.addByte(c)
 		return
 	}
 	f.escaped = append(f.escaped, c)
@@ -219,9 +219,9 @@ func (f *formKeys) take(c byte) {
 	}
 	meant := 0
 	for _, d := range digits {
-		value := unhex(d)
+		value := hexValue(d)
 		if value < 0 {
-			f.flush()
+			f.flushEscape()
 			return
 		}
 		meant = meant<<4 | value
@@ -232,19 +232,19 @@ func (f *formKeys) take(c byte) {
 	if f.escaped = f.escaped[:0]; meant > 0x7f {
 		meant = '_' // no letter of a key's
 	}
-	f.key.add(byte(meant))
+	f.key.addByte(byte(meant))
 }
 
-// flush takes what is no escape after all.
-func (f *formKeys) flush() {
+// flushEscape takes what is no escape after all.
+func (f *formKeys) flushEscape() {
 	for _, c := range f.escaped {
-		f.key.add(c)
+		f.key.addByte(c)
 	}
 	f.escaped = f.escaped[:0]
 }
 
-// unhex is a hexadecimal digit's value; below 0: it is none.
-func unhex(c byte) int {
+// hexValue is a hexadecimal digit's value; below 0: it is none.
+func hexValue(c byte) int {
 	if 'A' <= c && c <= 'F' {
 		c += 'a' - 'A'
 	}

@@ -27,11 +27,11 @@ type partHeads struct {
 // maxHeadStart is how long the name of such a field, and its colon, can be.
 const maxHeadStart = 64
 
-func (h *partHeads) read(p []byte) string { return h.look(p, false) }
+func (h *partHeads) readPiece(p []byte) string { return h.lookAtHeads(p, false) }
 
-func (h *partHeads) end() string { return h.look(nil, true) }
+func (h *partHeads) endText() string { return h.lookAtHeads(nil, true) }
 
-func (h *partHeads) look(p []byte, last bool) string {
+func (h *partHeads) lookAtHeads(p []byte, last bool) string {
 	h.kept = append(h.kept, p...)
 	rest := h.kept
 	for {
@@ -54,7 +54,7 @@ func (h *partHeads) look(p []byte, last bool) string {
 		field := unfolded.ReplaceAllString(string(rest[value:value+length]), " ")
 		wrong := ""
 		if isID {
-			wrong = keyIn(strings.Trim(field, " \t<>"))
+			wrong = hasMethodKey(strings.Trim(field, " \t<>"))
 		} else {
 			wrong = disposition(field)
 		}
@@ -150,7 +150,7 @@ func disposition(field string) string {
 		return wrongParts
 	}
 	for _, found := range anyName.FindAllStringSubmatch(field, -1) { // wherever a server sees a parameter begin
-		if wrong := keyIn(strings.Trim(found[1], "\"'\\<> \t")); wrong != "" {
+		if wrong := hasMethodKey(strings.Trim(found[1], "\"'\\<> \t")); wrong != "" {
 			return wrong
 		}
 	}
@@ -175,7 +175,7 @@ func disposition(field string) string {
 		if _, after, ok := strings.Cut(value, "''"); ok && found[2] != "" {
 			value = after
 		}
-		if wrong := keyIn(strings.ReplaceAll(value, `\`, "")); wrong != "" { // some take a file's name where the part has none
+		if wrong := hasMethodKey(strings.ReplaceAll(value, `\`, "")); wrong != "" { // some take a file's name where the part has none
 			return wrong
 		}
 	}
@@ -191,8 +191,8 @@ var extended = regexp.MustCompile(`(?i)^\s*(filename)(\*)\s*=\s*()((?:utf-8|iso-
 // strange is a name of which some servers read less than others, or something else.
 var strange = regexp.MustCompile(`\\|^\s*['<]|['>]\s*$|=\?|[\x00-\x1f\x7f]`)
 
-// keyIn tells whether a text is the method's key, as it stands or decoded.
-func keyIn(text string) string {
+// hasMethodKey tells whether a text is the method's key, as it stands or decoded.
+func hasMethodKey(text string) string {
 	for _, one := range []byte{'%', 0} { // no escapes: for a % stands something else then
 		keys := &formKeys{}
 		for i := range len(text) {
@@ -202,7 +202,7 @@ func keyIn(text string) string {
 				keys.take(c)
 			}
 		}
-		if keys.end() != "" {
+		if keys.endText() != "" {
 			return wrongField
 		}
 	}

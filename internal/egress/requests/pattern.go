@@ -102,7 +102,7 @@ func (s patternSearch) findValid(text string) *Refusal {
 		case givenUp:
 			return &Refusal{Reason: "the connection has ended"}
 		case found:
-			return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + nth(i) + " of the policy's deny_patterns is about"}
+			return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + ordinal(i) + " of the policy's deny_patterns is about"}
 		}
 	}
 	return nil

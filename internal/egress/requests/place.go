@@ -18,11 +18,11 @@ import (
 // placeKey is under what a request's context has its place.
 type placeKey struct{}
 
-// place is what a request has of a sandbox's share of the gateway: a place among the bodies
+// bodyPlace is what a request has of a sandbox's share of the gateway: a place among the bodies
 // that are kept, taken once, by whichever of those who see to the request first reads all of its
 // body; the memory of such bodies; and the memory of all else. The first two are given back when
 // the host has read the body, all of it when the request has ended.
-type place struct {
+type bodyPlace struct {
 	memory *budget.Budget
 
 	mu    sync.Mutex // guards all below
@@ -34,14 +34,14 @@ type place struct {
 }
 
 // withPlace is a request that can take a place; end gives all back.
-func withPlace(r *http.Request, memory *budget.Budget) (*http.Request, *place) {
-	p := &place{memory: memory}
+func withPlace(r *http.Request, memory *budget.Budget) (*http.Request, *bodyPlace) {
+	p := &bodyPlace{memory: memory}
 	ctx := httphead.With(context.WithValue(r.Context(), placeKey{}, p), headAccount{p})
 	return r.WithContext(ctx), p
 }
 
-func placeOf(r *http.Request) *place {
-	p, _ := r.Context().Value(placeKey{}).(*place)
+func placeOfRequest(r *http.Request) *bodyPlace {
+	p, _ := r.Context().Value(placeKey{}).(*bodyPlace)
 	return p
 }
 
@@ -50,55 +50,55 @@ func placeOf(r *http.Request) *place {
 // read. A request that has a place gets no other. The error is that the request has ended, or
 // the *Refusal that the sandbox has as much as it may. places nil: there are any number.
 func TakePlace(r *http.Request, places chan struct{}, bytes int64) error {
-	p := placeOf(r)
+	p := placeOfRequest(r)
 	if p == nil {
 		return r.Context().Err()
 	}
-	if places != nil && !p.has() {
+	if places != nil && !p.hasPlace() {
 		select {
 		case places <- struct{}{}:
-			p.take(places)
+			p.takePlace(places)
 		case <-r.Context().Done():
 			return r.Context().Err()
 		}
 	}
 	err := p.memory.Await(r.Context(), bytes)
 	if errors.Is(err, budget.ErrFull) {
-		return p.full()
+		return p.refuseFull()
 	}
 	if err == nil {
-		p.keep(bytes)
+		p.keepBytes(bytes)
 	}
 	return err
 }
 
 // Return gives back what TakePlace has taken and what is not kept after all.
 func Return(r *http.Request, bytes int64) {
-	if p := placeOf(r); p != nil {
-		p.keep(-bytes)
+	if p := placeOfRequest(r); p != nil {
+		p.keepBytes(-bytes)
 	}
 }
 
 // Charge takes bytes of the sandbox's memory until the request has ended. The error is a
 // *Refusal.
 func Charge(r *http.Request, bytes int64) error {
-	if p := placeOf(r); p != nil && !p.charge(bytes) {
-		return p.full()
+	if p := placeOfRequest(r); p != nil && !p.charge(bytes) {
+		return p.refuseFull()
 	}
 	return nil
 }
 
-func (p *place) full() *Refusal {
+func (p *bodyPlace) refuseFull() *Refusal {
 	return &Refusal{Rule: door.RuleHostMemory, Reason: p.memory.Sentence(), Status: http.StatusServiceUnavailable}
 }
 
-func (p *place) has() bool {
+func (p *bodyPlace) hasPlace() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.of != nil
 }
 
-func (p *place) take(places chan struct{}) {
+func (p *bodyPlace) takePlace(places chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -108,8 +108,8 @@ func (p *place) take(places chan struct{}) {
 	p.of = places
 }
 
-// keep has bytes more, which are taken, or less kept.
-func (p *place) keep(bytes int64) {
+// keepBytes has bytes more, which are taken, or less kept.
+func (p *bodyPlace) keepBytes(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -123,7 +123,7 @@ func (p *place) keep(bytes int64) {
 }
 
 // charge takes bytes for the rest.
-func (p *place) charge(bytes int64) bool {
+func (p *bodyPlace) charge(bytes int64) bool {
 	if !p.memory.Take(bytes) {
 		return false
 	}
@@ -138,7 +138,7 @@ func (p *place) charge(bytes int64) bool {
 }
 
 // headAccount has the heads of a request's answers come out of the rest.
-type headAccount struct{ of *place }
+type headAccount struct{ of *bodyPlace }
 
 // Take implements httphead.Account.
 func (a headAccount) Take(bytes int64) bool { return a.of.charge(bytes) }
@@ -153,8 +153,8 @@ func (a headAccount) Give(bytes int64) {
 	}
 }
 
-// free gives the place back, and what is kept of the body; the request can take none any more.
-func (p *place) free() {
+// freePlace gives the place back, and what is kept of the body; the request can take none any more.
+func (p *bodyPlace) freePlace() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended = true; p.of != nil {
@@ -165,9 +165,9 @@ func (p *place) free() {
 	p.kept = 0
 }
 
-// end gives all back.
-func (p *place) end() {
-	p.free()
+// endPlace gives all back.
+func (p *bodyPlace) endPlace() {
+	p.freePlace()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
@@ -214,31 +214,31 @@ func (c *charged) chargeAnswers() error {
 // leaving is a body on its way to the host. It gives its place back when it has been read.
 type leaving struct {
 	io.ReadCloser
-	place *place
+	place *bodyPlace
 }
 
 // Read implements io.Reader.
 func (l *leaving) Read(b []byte) (n int, err error) {
 	if n, err = l.ReadCloser.Read(b); err != nil {
-		l.place.free()
+		l.place.freePlace()
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
 func (l *leaving) Close() error {
-	defer l.place.free()
+	defer l.place.freePlace()
 	return l.ReadCloser.Close()
 }
 
-// leave has a request's body give the place back once the host has read it. The transport reads
+// releaseWithBody has a request's body give the place back once the host has read it. The transport reads
 // it in a goroutine of its own, where a panic would end the gateway: that is shielded.
-func leave(r *http.Request) {
-	p := placeOf(r)
+func releaseWithBody(r *http.Request) {
+	p := placeOfRequest(r)
 	switch {
 	case p == nil:
 	case r.Body == nil || r.Body == http.NoBody:
-		p.free()
+		p.freePlace()
 	default:
 		r.Body = &leaving{errand.ShieldBody(r.Body), p}
 	}

@@ -8,9 +8,9 @@ func TestAPlaceThatComesTooLateIsGivenBack(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		places := make(chan struct{}, 1)
 		places <- struct{}{} // as TakePlace does
-		p := &place{ended: ended}
-		if p.take(places); p.has() == ended || len(places) == 1 == ended {
-			t.Errorf("ended %t: it has a place: %t, and %d are taken", ended, p.has(), len(places))
+		p := &bodyPlace{ended: ended}
+		if p.takePlace(places); p.hasPlace() == ended || len(places) == 1 == ended {
+			t.Errorf("ended %t: it has a place: %t, and %d are taken", ended, p.hasPlace(), len(places))
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (c *Carrier) holdPush(r *http.Request, terms policy.RequestTerms) *Refusal 
 		return refusal
 	}
 	if terms.Limited() {
-		body = &bounded{ReadCloser: io.NopCloser(body), left: terms.MaxBody}
+		body = &boundedBody{ReadCloser: io.NopCloser(body), left: terms.MaxBody}
 	}
 	pushed, refusal := c.readPush(r, body)
 	if refusal != nil {
@@ -122,7 +122,7 @@ func refusePush(w http.ResponseWriter, r *http.Request, pushed *gitwire.Pushed, 
 func (c *Carrier) Rest() {
 	c.done.tellAtOnce()
 	if c.first != nil {
-		c.first.close()
+		c.first.closeConn()
 	}
 	c.forget()
 }

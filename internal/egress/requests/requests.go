@@ -121,8 +121,8 @@ func (c *Carrier) Passed() int64 { return c.passed.Load() }
 func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	unread := c.unread(ctx)
-	defer unread.settle()  // once it is known of which requests the handler was told
-	defer c.handlers.end() // the server does not wait for those of HTTP/2, nor for those that have taken the connection
+	defer unread.settleHTTP2()     // once it is known of which requests the handler was told
+	defer c.handlers.endHandlers() // the server does not wait for those of HTTP/2, nor for those that have taken the connection
 	defer cancel()
 	c.guest = guest
 	one := newSingle(guest, said)
@@ -145,15 +145,15 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 		},
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			c.expectHead(one, conn, state)
-			unread.watch(conn, state)
+			unread.watchState(conn, state)
 		},
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	if c.config.Ended == nil {
-		one.offer(unread.overhear(one))
+		one.offerConn(unread.overhear(one))
 	} else {
-		conn, err := c.end(ctx, one)
-		defer c.first.close()
+		conn, err := c.endTLS(ctx, one)
+		defer c.first.closeConn()
 		if err != nil {
 			_ = conn.Close() // the client has gone, or knows why
 			return
@@ -161,7 +161,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 		server.Protocols = c.inside(ctx, conn, one, unread)
 	}
 	_ = server.Serve(one) // it ends with the connection
-	unread.wait()
+	unread.awaitTold()
 }
 
 // transport is by what requests are sent to the host.
@@ -182,17 +182,17 @@ func (c *Carrier) transport() *http.Transport {
 // inside offers what is inside of a client's TLS, and tells which protocol that is.
 func (c *Carrier) inside(ctx context.Context, conn *tls.Conn, one *single, unread *unread) *http.Protocols {
 	state, spoken := conn.ConnectionState(), &http.Protocols{}
-	c.named = lower(state.ServerName)
+	c.named = lowerASCII(state.ServerName)
 	if state.NegotiatedProtocol == "h2" {
 		spoken.SetUnencryptedHTTP2(true) // or nobody could look at it
 		framed := &httpqueue.Conn{
 			Conn: conn, Queue: c.queue, Full: func() { c.refuseHead(ctx) }, Broken: unread.broken, Begun: func() { unread.begun.Add(1) },
 		}
 		unread.brokeOff = framed.BrokeOff
-		one.offer(framed)
+		one.offerConn(framed)
 	} else {
 		spoken.SetHTTP1(true)
-		one.offer(unread.overhear(conn))
+		one.offerConn(unread.overhear(conn))
 	}
 	return spoken
 }
@@ -204,33 +204,33 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
 		Rewrite:       c.rewrite,
-		ErrorHandler:  c.fail,
+		ErrorHandler:  c.answerFailure,
 	}
 	return httphead.Behind(c.config.AwaitTime, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !c.handlers.begin() {
+		if !c.handlers.beginHandler() {
 			panic(http.ErrAbortHandler) // the connection has ended, and nobody was told of the request
 		}
 		unread.handle(r)
 		c.queue.Handle()
 		defer c.queue.Done()
-		defer c.handlers.done()
+		defer c.handlers.handlerDone()
 		passing, r := httphead.NewPassing(r)
 		r, kept := withPlace(r, c.config.Memory)
-		defer httphead.WhenOver(r.Context(), kept.end)() // over HTTP/2 the server keeps what came of a body that nobody reads
-		defer kept.free()
+		defer httphead.WhenOver(r.Context(), kept.endPlace)() // over HTTP/2 the server keeps what came of a body that nobody reads
+		defer kept.freePlace()
 		fits := kept.charge(costOf(r))
 		from.head.Arrived()
 		if !fits {
-			c.refuse(w, r, kept.full())
+			c.answerRefusal(w, r, kept.refuseFull())
 			return
 		}
 		removeNamedFields(r.Header)
-		judged, refusal := c.check(r)
+		judged, refusal := c.judgeRequest(r)
 		if refusal != nil {
-			c.refuse(w, r, refusal)
+			c.answerRefusal(w, r, refusal)
 			return
 		}
-		r, ended := c.follow(r, judged.Rule)
+		r, ended := c.followRequest(r, judged.Rule)
 		defer c.cutShort(r)
 		defer ended()
 		out := &httphead.Answer{ResponseWriter: once{w}, Within: c.config.AwaitTime}
@@ -253,9 +253,9 @@ func removeNamedFields(h http.Header) {
 	}
 }
 
-// check judges a request; what may be sent has been read as far as that needs.
-func (c *Carrier) check(r *http.Request) (judged Judgement, refusal *Refusal) {
-	if refusal := c.meant(r); refusal != nil || c.config.Judge == nil {
+// judgeRequest judges a request; what may be sent has been read as far as that needs.
+func (c *Carrier) judgeRequest(r *http.Request) (judged Judgement, refusal *Refusal) {
+	if refusal := c.checkMeant(r); refusal != nil || c.config.Judge == nil {
 		return judged, refusal
 	}
 	if refusal := twoFaced(r); refusal != nil {
@@ -265,7 +265,7 @@ func (c *Carrier) check(r *http.Request) (judged Judgement, refusal *Refusal) {
 	if err != nil {
 		return judged, refusalOf(err)
 	}
-	return judged, c.hold(r, judged.Terms)
+	return judged, c.holdToTerms(r, judged.Terms)
 }
 
 // rewrite says where a request goes.

@@ -26,12 +26,12 @@ func newSingle(conn net.Conn, from io.Reader) *single {
 // Listen is a listener for one connection, which ends with it.
 func Listen(conn net.Conn) net.Listener {
 	one := newSingle(conn, conn)
-	one.offer(one)
+	one.offerConn(one)
 	return one
 }
 
-// offer has Accept give a connection: this one, or what is spoken over it. Once.
-func (s *single) offer(conn net.Conn) { s.next <- conn }
+// offerConn has Accept give a connection: this one, or what is spoken over it. Once.
+func (s *single) offerConn(conn net.Conn) { s.next <- conn }
 
 // Read implements net.Conn.
 func (s *single) Read(b []byte) (int, error) {

@@ -46,35 +46,35 @@ var marks = []struct { //nolint:gochecknoglobals // a constant
 // longestMark is how much of a body tells its letters.
 const longestMark = 4
 
-func (s *sniffedKeys) read(p []byte) string {
+func (s *sniffedKeys) readPiece(p []byte) string {
 	if s.unit == 0 {
 		if s.head = append(s.head, p...); len(s.head) < longestMark {
 			return ""
 		}
-		p = s.know()
+		p = s.learnEncoding()
 	}
-	return s.written(p)
+	return s.readEncoded(p)
 }
 
-func (s *sniffedKeys) end() string {
+func (s *sniffedKeys) endText() string {
 	if s.unit == 0 {
-		if wrong := s.written(s.know()); wrong != "" {
+		if wrong := s.readEncoded(s.learnEncoding()); wrong != "" {
 			return wrong
 		}
 	}
 	if s.json != nil {
-		if wrong := s.json.end(); wrong != "" {
+		if wrong := s.json.endText(); wrong != "" {
 			return wrong
 		}
 	}
 	if s.form != nil {
-		return s.form.end()
+		return s.form.endText()
 	}
 	return ""
 }
 
-// know finds out how letters are written. It gives what has come of the text.
-func (s *sniffedKeys) know() (text []byte) {
+// learnEncoding finds out how letters are written. It gives what has come of the text.
+func (s *sniffedKeys) learnEncoding() (text []byte) {
 	s.unit = 1
 	for _, m := range marks {
 		if len(s.head) < len(m.mark) {
@@ -92,10 +92,10 @@ func (s *sniffedKeys) know() (text []byte) {
 	return s.head
 }
 
-// written reads bytes in whichever letters.
-func (s *sniffedKeys) written(p []byte) string {
+// readEncoded reads bytes in whichever letters.
+func (s *sniffedKeys) readEncoded(p []byte) string {
 	if s.unit == 1 {
-		return s.text(p)
+		return s.readASCII(p)
 	}
 	if s.begun && s.json == nil && s.lead == 0 {
 		return ""
@@ -111,37 +111,37 @@ func (s *sniffedKeys) written(p []byte) string {
 		}
 		text, s.part = append(text, meant), s.part[:0]
 	}
-	return s.text(text)
+	return s.readASCII(text)
 }
 
-// text reads bytes of ASCII.
-func (s *sniffedKeys) text(p []byte) string {
+// readASCII reads bytes of ASCII.
+func (s *sniffedKeys) readASCII(p []byte) string {
 	if !s.begun {
 		if p = bytes.TrimLeft(p, " \t\r\n"); len(p) == 0 {
 			return ""
 		}
-		s.begin(p[0])
+		s.beginText(p[0])
 	}
 	text := p
 	if s.lead != 0 {
-		text = s.led(p)
+		text = s.passLeadIn(p)
 	}
 	if s.json != nil {
-		if wrong := s.json.read(text); wrong != "" {
+		if wrong := s.json.readPiece(text); wrong != "" {
 			return wrong
 		}
 	}
 	if s.form != nil {
-		return s.form.read(p)
+		return s.form.readPiece(p)
 	}
 	return ""
 }
 
-// led passes over what may be nothing before JSON. It gives what is behind that.
-func (s *sniffedKeys) led(p []byte) []byte {
+// passLeadIn passes over what may be nothing before JSON. It gives what is behind that.
+func (s *sniffedKeys) passLeadIn(p []byte) []byte {
 	for i, c := range p {
 		begins := false
-		if s.lead, begins = s.lead.take(c); begins {
+		if s.lead, begins = s.lead.takeByte(c); begins {
 			s.json = &jsonKeys{sniffed: true, loose: true}
 		}
 		if s.lead == 0 {
@@ -151,8 +151,8 @@ func (s *sniffedKeys) led(p []byte) []byte {
 	return nil
 }
 
-// begin takes the first byte behind blanks.
-func (s *sniffedKeys) begin(c byte) {
+// beginText takes the first byte behind blanks.
+func (s *sniffedKeys) beginText(c byte) {
 	s.begun, s.head = true, nil
 	if strings.IndexByte(s.begins, c) >= 0 {
 		return
@@ -185,22 +185,22 @@ const (
 var leads = func() (all [2 * atStar][256]leadIn) { //nolint:gochecknoglobals // a constant
 	for l := range all {
 		for c := range all[l] {
-			all[l][c] = leadIn(l).next(byte(c))
+			all[l][c] = leadIn(l).nextState(byte(c))
 		}
 	}
 	return all
 }()
 
-// take takes one byte. An object may begin with it.
-func (l leadIn) take(c byte) (next leadIn, begins bool) {
+// takeByte takes one byte. An object may begin with it.
+func (l leadIn) takeByte(c byte) (next leadIn, begins bool) {
 	if c == '{' && l&atStart != 0 {
 		return 0, true
 	}
 	return leads[l][c], false
 }
 
-// next is where servers may be behind one more byte with which no object begins.
-func (l leadIn) next(c byte) (next leadIn) {
+// nextState is where servers may be behind one more byte with which no object begins.
+func (l leadIn) nextState(c byte) (next leadIn) {
 	goOn := func(from, to leadIn, does bool) {
 		if does && l&from != 0 {
 			next |= to
@@ -233,7 +233,7 @@ type quotedKeys struct {
 	within bool // what comes may be of a key
 }
 
-func (q *quotedKeys) read(p []byte) string {
+func (q *quotedKeys) readPiece(p []byte) string {
 	for len(p) > 0 {
 		if !q.within {
 			next := bytes.IndexAny(p, "&;")
@@ -260,10 +260,10 @@ func (q *quotedKeys) read(p []byte) string {
 	return ""
 }
 
-func (q *quotedKeys) end() string { return "" } // a key without a value names no method
+func (q *quotedKeys) endText() string { return "" } // a key without a value names no method
 
 // overrides tells whether the key is the method's.
 func (q *quotedKeys) overrides() bool {
 	keys := &formKeys{}
-	return keys.read(q.key) != "" || keys.end() != ""
+	return keys.readPiece(q.key) != "" || keys.endText() != ""
 }

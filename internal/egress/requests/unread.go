@@ -51,11 +51,11 @@ func ServeOne(conn net.Conn, server *http.Server, refuse func(reason string)) {
 		unread.handle(r)
 		handler.ServeHTTP(w, r)
 	})
-	server.ConnState = unread.watch
+	server.ConnState = unread.watchState
 	server.DisableGeneralOptionsHandler = true
-	one.offer(unread.overhear(one))
+	one.offerConn(unread.overhear(one))
 	_ = server.Serve(one) // it ends with the connection
-	unread.wait()
+	unread.awaitTold()
 }
 
 // handle takes that the handler was told of a request.
@@ -75,9 +75,9 @@ func (u *unread) overhear(conn net.Conn) net.Conn {
 	return &one
 }
 
-// watch is the server's hook. It is told the end after all else. What is spoken over HTTP/2 is not
+// watchState is the server's hook. It is told the end after all else. What is spoken over HTTP/2 is not
 // overheard: settle tells of that.
-func (u *unread) watch(_ net.Conn, state http.ConnState) {
+func (u *unread) watchState(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		u.began.Store(true)
@@ -87,7 +87,7 @@ func (u *unread) watch(_ net.Conn, state http.ConnState) {
 		close(u.over)
 	case http.StateClosed:
 		if u.http1.Something() {
-			u.tell()
+			u.tellBegun()
 		}
 		close(u.over)
 	case http.StateIdle:
@@ -95,8 +95,8 @@ func (u *unread) watch(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// wait returns when nothing more will be told.
-func (u *unread) wait() {
+// awaitTold returns when nothing more will be told.
+func (u *unread) awaitTold() {
 	if u.began.Load() {
 		<-u.over
 	}
@@ -106,27 +106,27 @@ func (u *unread) wait() {
 // of: more say no more.
 const mostUnhandled = 100
 
-// settle tells of the requests that were begun over HTTP/2 and that the server has answered by
+// settleHTTP2 tells of the requests that were begun over HTTP/2 and that the server has answered by
 // itself, once the connection is over. They have a field that HTTP/2 does not have, or too
 // many; or the client had too many under way.
-func (u *unread) settle() {
+func (u *unread) settleHTTP2() {
 	for range min(u.begun.Load()-u.handled.Load()-u.broke.Load(), mostUnhandled) {
 		u.refuse("a request over HTTP/2 can't be read in one way, has too large a header, or was one too many at a time")
 	}
 	if u.brokeOff != nil && u.brokeOff() {
-		u.record("a request over HTTP/2 broke off in its header")
+		u.recordUnread("a request over HTTP/2 broke off in its header")
 	}
 }
 
-// tell tells of the request that was begun last over HTTP/1.
-func (u *unread) tell() {
+// tellBegun tells of the request that was begun last over HTTP/1.
+func (u *unread) tellBegun() {
 	switch err := u.http1.Failure(); {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		u.record("the header of a request did not come in time")
+		u.recordUnread("the header of a request did not come in time")
 	case err == nil:
-		u.record("what came is no request that can be read in one way, has too large a header, or came behind one that ended the connection")
+		u.recordUnread("what came is no request that can be read in one way, has too large a header, or came behind one that ended the connection")
 	default:
-		u.record("a request broke off in its header")
+		u.recordUnread("a request broke off in its header")
 	}
 }
 
@@ -141,4 +141,4 @@ func (u *unread) broken() {
 	})
 }
 
-func (u *unread) record(reason string) { u.once.Do(func() { u.refuse(reason) }) }
+func (u *unread) recordUnread(reason string) { u.once.Do(func() { u.refuse(reason) }) }

@@ -26,8 +26,8 @@ const scannerCost = 8 * pieceSize
 // was read, which may be two pieces and grows, where it is in them.
 const joinedCost = 32 * pieceSize
 
-// body has the body looked through.
-func (l *look) body() error {
+// lookThroughBody has the body looked through.
+func (l *look) lookThroughBody() error {
 	r := l.request
 	if r.Header.Get("Upgrade") != "" {
 		return l.unseen("it goes on as a WebSocket")
@@ -64,7 +64,7 @@ func (l *look) passing(body reading.Body) {
 	r := l.request
 	scanner := l.set().Scanner(l.plan, l.known...)
 	if l.plan.Holds() {
-		r.Body = &held{look: l, from: r.Body, scanner: scanner, closed: make(chan struct{})}
+		r.Body = &heldBody{look: l, from: r.Body, scanner: scanner, closed: make(chan struct{})}
 	} else {
 		r.Body = &watched{ReadCloser: r.Body, look: l, scanner: scanner}
 	}
@@ -74,7 +74,7 @@ func (l *look) passing(body reading.Body) {
 	case body.Chunked():
 		r.Body = &joined{ReadCloser: r.Body, look: l, scanner: l.set().Scanner(unredacted(l.plan), l.known...)}
 	}
-	l.view()
+	l.viewBody()
 }
 
 // maxWhy bounds why a body is not looked into, in bytes: it has words of the client's in it.
@@ -84,9 +84,9 @@ const maxWhy = 120
 // from going out, the request is not sent.
 func (l *look) unseen(why string) error {
 	why = masking.Cut(why, maxWhy)
-	ask := l.ask("body")
+	ask := l.newAsk("body")
 	ask.Unseen, ask.Refused = why, l.plan.Holds()
-	answer, err := l.record(ask)
+	answer, err := l.recordAsk(ask)
 	if err != nil || !ask.Refused {
 		return err
 	}
@@ -95,8 +95,8 @@ func (l *look) unseen(why string) error {
 	return refusal
 }
 
-// end looks through what comes behind a body. It is what the body's end is then.
-func (l *look) end(err error) error {
+// lookBehindBody looks through what comes behind a body. It is what the body's end is then.
+func (l *look) lookBehindBody(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -125,19 +125,19 @@ func (w *watched) Read(p []byte) (int, error) {
 		_, more := w.scanner.Close()
 		found = append(found, more...)
 	}
-	if w.err = w.look.tell("body", found); w.err != nil {
+	if w.err = w.look.tellFindings("body", found); w.err != nil {
 		return 0, w.err
 	}
 	if err != nil {
-		w.err = w.look.end(err)
+		w.err = w.look.lookBehindBody(err)
 	}
 	return n, w.err
 }
 
-// held is a body of which what may be a value's beginning waits for the rest: as long as a
+// heldBody is a body of which what may be a value's beginning waits for the rest: as long as a
 // scanner's patience lasts, or nobody could wait for an answer to what he has sent. One
 // goroutine reads it; another reads what it is made of.
-type held struct {
+type heldBody struct {
 	look    *look
 	from    io.ReadCloser
 	scanner *scan.Scanner
@@ -156,8 +156,8 @@ type piece struct {
 	err   error
 }
 
-// receive reads until the body ends, or nobody wants more.
-func (h *held) receive() {
+// receiveBody reads until the body ends, or nobody wants more.
+func (h *heldBody) receiveBody() {
 	buffers := [2][]byte{make([]byte, pieceSize), make([]byte, pieceSize)}
 	for i := 0; ; i = 1 - i {
 		n, err := h.from.Read(buffers[i])
@@ -173,13 +173,13 @@ func (h *held) receive() {
 }
 
 // Read implements io.Reader.
-func (h *held) Read(p []byte) (int, error) {
+func (h *heldBody) Read(p []byte) (int, error) {
 	if h.pieces == nil {
 		h.pieces = make(chan piece)
-		errand.Go(h.receive)
+		errand.Go(h.receiveBody)
 	}
 	for len(h.ready) == 0 && h.err == nil {
-		h.next()
+		h.nextPiece()
 	}
 	n := copy(p, h.ready)
 	if h.ready = h.ready[n:]; len(h.ready) > 0 {
@@ -188,8 +188,8 @@ func (h *held) Read(p []byte) (int, error) {
 	return n, h.err
 }
 
-// next takes a piece, or lets go of what has waited for long enough.
-func (h *held) next() {
+// nextPiece takes a piece, or lets go of what has waited for long enough.
+func (h *heldBody) nextPiece() {
 	var late <-chan time.Time
 	if !h.until.IsZero() {
 		timer := time.NewTimer(time.Until(h.until))
@@ -198,7 +198,7 @@ func (h *held) next() {
 	}
 	select {
 	case got := <-h.pieces:
-		h.take(got)
+		h.takePiece(got)
 	case <-late:
 		h.ready, h.until = h.scanner.Release(), time.Time{}
 	case <-h.closed:
@@ -206,21 +206,21 @@ func (h *held) next() {
 	}
 }
 
-// take has a piece looked through. What goes out is on record.
-func (h *held) take(got piece) {
+// takePiece has a piece looked through. What goes out is on record.
+func (h *heldBody) takePiece(got piece) {
 	out, found := h.scanner.Write(got.bytes)
 	if got.err != nil {
 		rest, more := h.scanner.Close()
 		out, found = append(slices.Clip(out), rest...), append(found, more...)
 	}
-	if h.err = h.look.tell("body", found); h.err != nil {
+	if h.err = h.look.tellFindings("body", found); h.err != nil {
 		return
 	}
 	h.ready = out
 	wait := h.scanner.Patience()
 	switch {
 	case got.err != nil:
-		h.err = h.look.end(got.err)
+		h.err = h.look.lookBehindBody(got.err)
 	case wait == 0:
 		h.until = time.Time{}
 	case h.until.IsZero() || len(out) > 0: // what waits now has not waited before
@@ -229,7 +229,7 @@ func (h *held) take(got piece) {
 }
 
 // Close implements io.Closer.
-func (h *held) Close() error {
+func (h *heldBody) Close() error {
 	h.once.Do(func() { close(h.closed) })
 	return h.from.Close()
 }

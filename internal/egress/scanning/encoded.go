@@ -22,7 +22,7 @@ const (
 // encoded is sent as it is: it can't be redacted, so what would be is blocked. read tells that
 // nothing is left to look through; without an error the rest of a longer body is.
 func (l *look) readings(body reading.Body) (read bool, err error) {
-	raw, done, err := l.keep()
+	raw, done, err := l.keepBody()
 	if err != nil {
 		return false, err
 	}
@@ -41,7 +41,7 @@ func (l *look) readings(body reading.Body) (read bool, err error) {
 		if raw, err = l.scanned(raw, false); err != nil {
 			return true, err
 		}
-		l.send(raw)
+		l.sendFirst(raw)
 	}
 	unread := body.Each(raw, func(text []byte) (more bool) {
 		if written {
@@ -57,9 +57,9 @@ func (l *look) readings(body reading.Body) (read bool, err error) {
 	return true, err
 }
 
-// keep reads a body, or the beginning of one that is too long. done gives back what keeping it does
+// keepBody reads a body, or the beginning of one that is too long. done gives back what keeping it does
 // not take any more.
-func (l *look) keep() (raw []byte, done func(), err error) {
+func (l *look) keepBody() (raw []byte, done func(), err error) {
 	r := l.request
 	most := int64(maxEncoded)
 	if r.ContentLength >= 0 {
@@ -72,31 +72,31 @@ func (l *look) keep() (raw []byte, done func(), err error) {
 	if raw, err = io.ReadAll(io.LimitReader(r.Body, maxEncoded+1)); err != nil {
 		return nil, nil, err
 	}
-	l.send(raw)
+	l.sendFirst(raw)
 	return raw, func() { requests.Return(r, cost-min(int64(len(raw)), cost)) }, nil
 }
 
-// send has the request send these bytes before the rest of its body.
-func (l *look) send(begin []byte) {
+// sendFirst has the request send these bytes before the rest of its body.
+func (l *look) sendFirst(begin []byte) {
 	rest := l.request.Body
-	if kept, is := rest.(*beginning); is {
+	if kept, is := rest.(*readBeginning); is {
 		rest = kept.rest
 	}
-	l.request.Body = &beginning{io.MultiReader(bytes.NewReader(begin), rest), rest}
+	l.request.Body = &readBeginning{io.MultiReader(bytes.NewReader(begin), rest), rest}
 }
 
-// beginning is a body of which some was read.
-type beginning struct {
+// readBeginning is a body of which some was read.
+type readBeginning struct {
 	io.Reader
 	rest io.ReadCloser
 }
 
 // Close implements io.Closer.
-func (b *beginning) Close() error { return b.rest.Close() }
+func (b *readBeginning) Close() error { return b.rest.Close() }
 
 // scanned looks through a text of the body; see look.text.
 func (l *look) scanned(text []byte, whole bool) (clean []byte, err error) {
-	out, err := l.text("body", string(text), whole)
+	out, err := l.lookThroughText("body", string(text), whole)
 	return []byte(out), err
 }
 

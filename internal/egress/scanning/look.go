@@ -21,7 +21,7 @@ const recordTime = 10 * time.Second
 
 // look is one request that is looked through.
 type look struct {
-	*visit
+	*scannedVisit
 	plan    scan.Plan
 	known   []string
 	request *http.Request
@@ -33,10 +33,10 @@ type look struct {
 func (l *look) through() error {
 	l.said = exchange.Request{Method: l.request.Method, Path: l.request.URL.EscapedPath()}
 	if !l.suspect() {
-		return l.body()
+		return l.lookThroughBody()
 	}
 	l.said.Method, l.said.Path = l.masked(l.said.Method), l.masked(l.said.Path)
-	steps := l.steps()
+	steps := l.stepsByPlace()
 	for _, place := range reading.Places() {
 		step, known := steps[place]
 		if !known {
@@ -49,12 +49,12 @@ func (l *look) through() error {
 	return nil
 }
 
-// steps are what looks through each place. Those behind the body are looked through when it ends.
-func (l *look) steps() map[reading.Place]func(reading.Place) error {
+// stepsByPlace are what looks through each place. Those behind the body are looked through when it ends.
+func (l *look) stepsByPlace() map[reading.Place]func(reading.Place) error {
 	return map[reading.Place]func(reading.Place) error{
-		reading.Method: l.asWritten, reading.Host: l.asWritten, reading.User: l.asWritten, reading.Path: l.asWritten, reading.Query: l.query,
+		reading.Method: l.asWritten, reading.Host: l.asWritten, reading.User: l.asWritten, reading.Path: l.asWritten, reading.Query: l.lookThroughQuery,
 		reading.FieldName: l.asWritten, reading.FieldValue: l.header,
-		reading.BodyText:    func(reading.Place) error { return l.body() },
+		reading.BodyText:    func(reading.Place) error { return l.lookThroughBody() },
 		reading.TrailerName: behind, reading.TrailerValue: behind,
 	}
 }
@@ -62,8 +62,8 @@ func (l *look) steps() map[reading.Place]func(reading.Place) error {
 // behind looks at nothing: a body's end does, see look.end.
 func behind(reading.Place) error { return nil }
 
-// parts are those of the head in a place.
-func (l *look) parts(at reading.Place) []reading.Part {
+// partsOfHead are those of the head in a place.
+func (l *look) partsOfHead(at reading.Place) []reading.Part {
 	return slices.DeleteFunc(reading.Head(l.request), func(p reading.Part) bool { return p.Place != at })
 }
 
@@ -102,9 +102,9 @@ func (l *look) masked(text string) string {
 	return clean
 }
 
-// text looks through a text. whole tells that it can't be sent with asterisks in it, so that
+// lookThroughText looks through a text. whole tells that it can't be sent with asterisks in it, so that
 // what would be redacted is blocked.
-func (l *look) text(where, text string, whole bool) (clean string, err error) {
+func (l *look) lookThroughText(where, text string, whole bool) (clean string, err error) {
 	plan := l.plan
 	if whole {
 		plan = unredacted(plan)
@@ -113,7 +113,7 @@ func (l *look) text(where, text string, whole bool) (clean string, err error) {
 	out, found := s.Write([]byte(text))
 	clean = string(out)
 	out, more := s.Close()
-	return clean + string(out), l.tell(where, append(found, more...))
+	return clean + string(out), l.tellFindings(where, append(found, more...))
 }
 
 // unredacted is a plan for what can't be redacted: it is blocked.
@@ -128,17 +128,17 @@ func unredacted(p scan.Plan) scan.Plan {
 
 // asWritten looks through parts that can't be sent with asterisks in them: with some, a path
 // would be another one than was judged, and a name another name.
-func (l *look) asWritten(at reading.Place) error { return l.whole(l.parts(at)) }
+func (l *look) asWritten(at reading.Place) error { return l.lookThroughWhole(l.partsOfHead(at)) }
 
-// whole looks through parts of which nothing can be redacted.
-func (l *look) whole(parts []reading.Part) error {
+// lookThroughWhole looks through parts of which nothing can be redacted.
+func (l *look) lookThroughWhole(parts []reading.Part) error {
 	for _, part := range parts {
 		where := string(part.Place)
 		if part.Name != "" && part.Place != reading.FieldName && part.Place != reading.TrailerName {
 			where += " " + l.masked(part.Name)
 		}
 		for _, text := range spellings(part) {
-			if _, err := l.text(where, text, true); err != nil {
+			if _, err := l.lookThroughText(where, text, true); err != nil {
 				return err
 			}
 		}
@@ -149,18 +149,18 @@ func (l *look) whole(parts []reading.Part) error {
 // encodedIn are the parts in a place that a server reads out of base64: nothing can be redacted
 // there.
 func (l *look) encodedIn(at reading.Place) []reading.Part {
-	return slices.DeleteFunc(l.parts(at), func(p reading.Part) bool {
+	return slices.DeleteFunc(l.partsOfHead(at), func(p reading.Part) bool {
 		return !p.Meant || p.Name == "Authorization" // of which the parts are looked at by basic
 	})
 }
 
-// query looks through the query as it stands, and then through each name and value as it
+// lookThroughQuery looks through the query as it stands, and then through each name and value as it
 // is meant.
-func (l *look) query(at reading.Place) error {
-	if err := l.whole(l.encodedIn(at)); err != nil {
+func (l *look) lookThroughQuery(at reading.Place) error {
+	if err := l.lookThroughWhole(l.encodedIn(at)); err != nil {
 		return err
 	}
-	clean, err := l.text("query", l.request.URL.RawQuery, false)
+	clean, err := l.lookThroughText("query", l.request.URL.RawQuery, false)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (l *look) query(at reading.Place) error {
 		parts := strings.SplitN(field, "=", 2)
 		for j, part := range parts {
 			meant := exchange.UnescapeForm(part)
-			redacted, err := l.text("query", meant, false)
+			redacted, err := l.lookThroughText("query", meant, false)
 			if err != nil {
 				return err
 			}
@@ -186,18 +186,18 @@ func (l *look) query(at reading.Place) error {
 	return nil
 }
 
-// basic looks into basic authentication.
-func (l *look) basic() error {
+// lookIntoBasic looks into basic authentication.
+func (l *look) lookIntoBasic() error {
 	user, password, given := l.request.BasicAuth()
 	if !given {
 		return nil
 	}
 	const where = "header Authorization"
-	cleanUser, err := l.text(where, user, false)
+	cleanUser, err := l.lookThroughText(where, user, false)
 	if err != nil {
 		return err
 	}
-	cleanPassword, err := l.text(where, password, false)
+	cleanPassword, err := l.lookThroughText(where, password, false)
 	if err != nil {
 		return err
 	}
@@ -209,10 +209,10 @@ func (l *look) basic() error {
 
 // header looks through the values of the header.
 func (l *look) header(at reading.Place) error {
-	if err := l.basic(); err != nil {
+	if err := l.lookIntoBasic(); err != nil {
 		return err
 	}
-	if err := l.whole(l.encodedIn(at)); err != nil {
+	if err := l.lookThroughWhole(l.encodedIn(at)); err != nil {
 		return err
 	}
 	return l.fields("header ", l.request.Header)
@@ -222,7 +222,7 @@ func (l *look) header(at reading.Place) error {
 func (l *look) fields(kind string, h http.Header) error {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for i, value := range h[name] {
-			clean, err := l.text(kind+l.masked(name), value, false)
+			clean, err := l.lookThroughText(kind+l.masked(name), value, false)
 			if err != nil {
 				return err
 			}
@@ -235,29 +235,29 @@ func (l *look) fields(kind string, h http.Header) error {
 // trailer looks through what comes behind a body.
 func (l *look) trailer() error {
 	fixed := slices.DeleteFunc(reading.Trailer(l.request.Trailer), func(p reading.Part) bool { return p.Place == reading.TrailerValue && !p.Meant })
-	if err := l.whole(fixed); err != nil {
+	if err := l.lookThroughWhole(fixed); err != nil {
 		return err
 	}
 	return l.fields("trailer ", l.request.Trailer)
 }
 
-// tell puts what was found on record. What is blocked is an error: the refusal.
-func (l *look) tell(where string, found []scan.Finding) error {
-	fresh := l.news(where, found)
+// tellFindings puts what was found on record. What is blocked is an error: the refusal.
+func (l *look) tellFindings(where string, found []scan.Finding) error {
+	fresh := l.selectNews(where, found)
 	blocked := len(found) > 0 && found[len(found)-1].Outcome == scan.Block
 	var answer door.FoundAnswer
 	for some := range slices.Chunk(fresh, door.MaxFindings) {
-		ask := l.ask(where)
+		ask := l.newAsk(where)
 		for _, f := range some {
 			ask.Findings = append(ask.Findings, door.Finding{
 				Rule: f.Rule, Class: f.Class, Outcome: f.Outcome, At: f.At, Length: f.Length, Sum: f.Sum[:], Late: f.Late,
 			})
 		}
 		var err error
-		if answer, err = l.record(ask); err != nil {
+		if answer, err = l.recordAsk(ask); err != nil {
 			return err
 		}
-		l.note(where, some, answer.Enough)
+		l.noteFindings(where, some, answer.Enough)
 		if answer.Enough && !blocked {
 			break
 		}
@@ -273,11 +273,11 @@ func (l *look) tell(where string, found []scan.Finding) error {
 	return l.refusal("a request has in it ("+where+") what looks like "+what+" ("+last.Rule+"), and the policy's secret_scanning.requests lets none out", answer.RequestID)
 }
 
-func (l *look) ask(where string) door.FoundAsk {
+func (l *look) newAsk(where string) door.FoundAsk {
 	return door.FoundAsk{HostPort: l.at, Request: l.said, Where: where}
 }
 
-func (l *look) record(ask door.FoundAsk) (door.FoundAnswer, error) {
+func (l *look) recordAsk(ask door.FoundAsk) (door.FoundAnswer, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.request.Context()), recordTime)
 	defer cancel()
 	answer, err := l.door.FoundInRequest(ctx, ask)

@@ -44,12 +44,12 @@ func (j *joined) Read(p []byte) (int, error) {
 		if j.err != nil {
 			return 0, j.err
 		}
-		j.next()
+		j.readMore()
 	}
 }
 
-// next reads more, and has it looked through.
-func (j *joined) next() {
+// readMore reads more, and has it looked through.
+func (j *joined) readMore() {
 	buf := make([]byte, pieceSize)
 	n, err := j.ReadCloser.Read(buf)
 	if j.loose {
@@ -64,13 +64,13 @@ func (j *joined) next() {
 		_, more := j.scanner.Close()
 		found = append(found, more...)
 	}
-	if refused := j.look.tell("body", found); refused != nil {
-		j.fail(refused)
+	if refused := j.look.tellFindings("body", found); refused != nil {
+		j.failWith(refused)
 		return
 	}
 	if j.chunks.Broken() {
 		if refused := j.look.unseen("it is not in the pieces (aws-chunked) that it says"); refused != nil {
-			j.fail(refused)
+			j.failWith(refused)
 			return
 		}
 		j.loose, j.clear = true, j.total // what is written was looked through
@@ -78,7 +78,7 @@ func (j *joined) next() {
 	j.err = err
 }
 
-func (j *joined) fail(err error) { j.raw, j.upto, j.err = nil, nil, err }
+func (j *joined) failWith(err error) { j.raw, j.upto, j.err = nil, nil, err }
 
 // parted is a body of parts that is too long to be read whole. A part that is encoded can't be
 // looked into while it passes. One goroutine reads.

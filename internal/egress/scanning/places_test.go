@@ -8,7 +8,7 @@ import (
 
 // TestEveryPlaceHasAStep: a place that is added to the list is looked at, or nothing leaves.
 func TestEveryPlaceHasAStep(t *testing.T) {
-	steps := (&look{}).steps()
+	steps := (&look{}).stepsByPlace()
 	for _, place := range reading.Places() {
 		if steps[place] == nil {
 			t.Errorf("nothing looks at the place %q", place)

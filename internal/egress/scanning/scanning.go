@@ -36,7 +36,7 @@ type Exchanges struct {
 
 // Exchange implements requests.Exchanges.
 func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (requests.Exchange, error) {
-	v := &visit{
+	v := &scannedVisit{
 		door: e.Door, set: e.Set, at: door.HostPort{Sandbox: of.Sandbox, Name: of.Name, Port: of.Port}, searches: of.Searches,
 		told: map[told]bool{},
 	}
@@ -50,8 +50,8 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 	return v, nil
 }
 
-// visit is what sees to the requests of one connection.
-type visit struct {
+// scannedVisit is what sees to the requests of one connection.
+type scannedVisit struct {
 	door     door.Door
 	set      func() *scan.Set
 	at       door.HostPort
@@ -74,13 +74,13 @@ type told struct {
 }
 
 // Outgoing implements requests.Exchange.
-func (v *visit) Outgoing(r *http.Request) error {
-	plan, known, err := v.terms(r.Context())
+func (v *scannedVisit) Outgoing(r *http.Request) error {
+	plan, known, err := v.currentTerms(r.Context())
 	if err != nil {
 		return err
 	}
 	if !plan.Off() {
-		l := &look{visit: v, plan: plan, known: known, request: r}
+		l := &look{scannedVisit: v, plan: plan, known: known, request: r}
 		if err := l.through(); err != nil {
 			return err
 		}
@@ -92,15 +92,15 @@ func (v *visit) Outgoing(r *http.Request) error {
 }
 
 // Incoming implements requests.Exchange.
-func (v *visit) Incoming(a *http.Response) error {
+func (v *scannedVisit) Incoming(a *http.Response) error {
 	if v.then == nil {
 		return nil
 	}
 	return v.then.Incoming(a)
 }
 
-// terms are what is looked for now, and what is known to be no secret.
-func (v *visit) terms(ctx context.Context) (scan.Plan, []string, error) {
+// currentTerms are what is looked for now, and what is known to be no secret.
+func (v *scannedVisit) currentTerms(ctx context.Context) (scan.Plan, []string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.asked.IsZero() && time.Since(v.asked) < fresh {
@@ -118,9 +118,9 @@ func (v *visit) terms(ctx context.Context) (scan.Plan, []string, error) {
 	return v.plan, v.known, nil
 }
 
-// news are those findings that have to be told: what is on record need not be again, but
+// selectNews are those findings that have to be told: what is on record need not be again, but
 // for what is blocked, whose client is told the record's id.
-func (v *visit) news(where string, found []scan.Finding) []scan.Finding {
+func (v *scannedVisit) selectNews(where string, found []scan.Finding) []scan.Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(found), func(f scan.Finding) bool {
@@ -128,8 +128,8 @@ func (v *visit) news(where string, found []scan.Finding) []scan.Finding {
 	})
 }
 
-// note remembers what is on record.
-func (v *visit) note(where string, found []scan.Finding, enough bool) {
+// noteFindings remembers what is on record.
+func (v *scannedVisit) noteFindings(where string, found []scan.Finding, enough bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.enough = v.enough || enough

@@ -34,8 +34,8 @@ type view struct {
 // maxWaiting bounds what waits for the rest of a value, in bytes.
 const maxWaiting = 2 * pieceSize
 
-// view has a body looked through in these ways.
-func (l *look) view() {
+// viewBody has a body looked through in these ways.
+func (l *look) viewBody() {
 	v := &viewed{ReadCloser: l.request.Body, look: l, holds: l.plan.Holds() && l.request.ContentLength >= 0}
 	for _, stream := range reading.Streams() {
 		v.views = append(v.views, &view{stream: stream})
@@ -50,7 +50,7 @@ func (v *viewed) Read(p []byte) (int, error) {
 	}
 	if len(v.ready) == 0 && v.err == nil && len(v.raw) == 0 { // most bodies look like nothing else
 		n, err := v.ReadCloser.Read(p)
-		if v.err = v.seen(p[:n], err); v.err != nil && !errors.Is(v.err, io.EOF) || !v.waiting() {
+		if v.err = v.lookThroughMore(p[:n], err); v.err != nil && !errors.Is(v.err, io.EOF) || !v.waiting() {
 			if v.err != nil && !errors.Is(v.err, io.EOF) {
 				n = 0
 			}
@@ -62,7 +62,7 @@ func (v *viewed) Read(p []byte) (int, error) {
 		buf := make([]byte, pieceSize)
 		n, err := v.ReadCloser.Read(buf)
 		v.raw = append(v.raw, buf[:n]...)
-		if v.err = v.seen(buf[:n], err); v.err == nil && v.waiting() && len(v.raw) < maxWaiting {
+		if v.err = v.lookThroughMore(buf[:n], err); v.err == nil && v.waiting() && len(v.raw) < maxWaiting {
 			continue
 		}
 		if v.err == nil || errors.Is(v.err, io.EOF) {
@@ -82,8 +82,8 @@ func (v *viewed) waiting() bool {
 	return v.holds && v.err == nil && slices.ContainsFunc(v.views, func(one *view) bool { return one.waits > 0 })
 }
 
-// seen looks through more of the body. It gives the error with which the body goes on.
-func (v *viewed) seen(more []byte, err error) error {
+// lookThroughMore looks through more of the body. It gives the error with which the body goes on.
+func (v *viewed) lookThroughMore(more []byte, err error) error {
 	for _, one := range v.views {
 		meant := one.stream.Take(more, err != nil)
 		if len(meant) == 0 && one.scanner == nil {
@@ -98,7 +98,7 @@ func (v *viewed) seen(more []byte, err error) error {
 			_, rest := one.scanner.Close()
 			found = append(found, rest...)
 		}
-		if refused := v.look.tell("body", found); refused != nil {
+		if refused := v.look.tellFindings("body", found); refused != nil {
 			return refused
 		}
 	}

@@ -76,15 +76,15 @@ func Stage(dir string) error {
 	case taskBridge:
 		return bridge(ctx, dir, t)
 	case taskPack:
-		return done(packed(ctx, t))
+		return endUnlessFailed(packed(ctx, t))
 	case taskGoOn:
-		return done(goOn(ctx, t))
+		return endUnlessFailed(letGoOn(ctx, t))
 	}
 	return fmt.Errorf("the task %q of %s is unknown", t.Task, dir)
 }
 
-// done ends the process if nothing went wrong.
-func done(err error) error {
+// endUnlessFailed ends the process if nothing went wrong.
+func endUnlessFailed(err error) error {
 	if err == nil {
 		os.Exit(0)
 	}
@@ -96,7 +96,7 @@ func bridge(ctx context.Context, dir string, t task) error {
 	if err != nil {
 		return fmt.Errorf("the bridge's standard input is no channel: %w", err)
 	}
-	s, err := dial(ctx, t.Host)
+	s, err := dialHost(ctx, t.Host)
 	if err != nil {
 		return err
 	}
@@ -121,10 +121,10 @@ func bridge(ctx context.Context, dir string, t task) error {
 		}
 		return errors.Join(err, failed)
 	}
-	drained := carry(wire, stream)
-	r, err := await(waiting, drained)
+	drained := carryBoth(wire, stream)
+	r, err := awaitExit(waiting, drained)
 	if err == nil {
-		return finish(ctx, s, dir, t, r, drained, first)
+		return finishContainer(ctx, s, dir, t, r, drained, first)
 	}
 	// Without the service nothing reaches the container any more.
 	if first != nil {
@@ -133,8 +133,8 @@ func bridge(ctx context.Context, dir string, t task) error {
 	return fmt.Errorf("the Docker daemon has gone, and the sandbox with it: %w", err)
 }
 
-// await returns how a container ended, or that nobody will say it.
-func await(waiting client.ContainerWaitResult, drained <-chan struct{}) (container.WaitResponse, error) {
+// awaitExit returns how a container ended, or that nobody will say it.
+func awaitExit(waiting client.ContainerWaitResult, drained <-chan struct{}) (container.WaitResponse, error) {
 	var late <-chan time.Time
 	for {
 		select {
@@ -150,8 +150,8 @@ func await(waiting client.ContainerWaitResult, drained <-chan struct{}) (contain
 	}
 }
 
-// held is a process that can be signalled whatever becomes of its number.
-type held struct {
+// heldProcess is a process that can be signalled whatever becomes of its number.
+type heldProcess struct {
 	process.Handle
 
 	ID  process.ID
@@ -159,12 +159,12 @@ type held struct {
 }
 
 // ranOut tells whether its memory was full.
-func (h *held) ranOut() bool { return h != nil && h.oom != nil && h.oom.Happened() }
+func (h *heldProcess) ranOut() bool { return h != nil && h.oom != nil && h.oom.Happened() }
 
 // firstOf is the container's first process, nil if it has ended already, which its exit tells.
 // That it can't be found out is an error.
-func firstOf(ctx context.Context, s service, container string) (*held, error) {
-	pid, err := s.first(ctx, container)
+func firstOf(ctx context.Context, s service, container string) (*heldProcess, error) {
+	pid, err := s.firstProcess(ctx, container)
 	if err != nil || pid == 0 {
 		return nil, err
 	}
@@ -180,11 +180,11 @@ func firstOf(ctx context.Context, s service, container string) (*held, error) {
 		return nil, fmt.Errorf("hold the container's process %d: %w", pid, err)
 	}
 	// Asked again, now that it is held: had it ended before, the number may be another's.
-	if again, err := s.first(ctx, container); err != nil || again != pid {
+	if again, err := s.firstProcess(ctx, container); err != nil || again != pid {
 		handle.Close()
 		return nil, err
 	}
-	return &held{Handle: handle, ID: id, oom: watched(id)}, nil
+	return &heldProcess{Handle: handle, ID: id, oom: watched(id)}, nil
 }
 
 // watched is the watch on a process's memory: the service may not hear that it is full, because
@@ -202,11 +202,11 @@ func watched(id process.ID) *cgroup.OOMWatch {
 	return watch
 }
 
-// first is the number of a container's first process; 0: it has ended, or been removed.
-func (s service) first(ctx context.Context, container string) (int, error) {
+// firstProcess is the number of a container's first process; 0: it has ended, or been removed.
+func (s service) firstProcess(ctx context.Context, container string) (int, error) {
 	info, err := s.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
 	switch state := info.Container.State; {
-	case gone(err):
+	case isGone(err):
 		return 0, nil
 	case err != nil:
 		return 0, fmt.Errorf("find the container's process: %w", err)
@@ -221,8 +221,8 @@ func (s service) first(ctx context.Context, container string) (int, error) {
 	}
 }
 
-// carry copies both ways until the container's side has ended, which it tells.
-func carry(wire net.Conn, stream client.ContainerAttachResult) <-chan struct{} {
+// carryBoth copies both ways until the container's side has ended, which it tells.
+func carryBoth(wire net.Conn, stream client.ContainerAttachResult) <-chan struct{} {
 	errand.Go(func() {
 		_, _ = io.CopyBuffer(struct{ io.Writer }{stream.Conn}, struct{ io.Reader }{wire}, make([]byte, 128<<10))
 		_ = stream.CloseWrite() // the keeper's end is closed: so is the guest's stdin
@@ -230,19 +230,19 @@ func carry(wire net.Conn, stream client.ContainerAttachResult) <-chan struct{} {
 	drained := make(chan struct{})
 	errand.Go(func() {
 		defer close(drained)
-		_, _ = stdcopy.StdCopy(wire, &bounded{left: mostWords, to: os.Stderr}, stream.Reader)
+		_, _ = stdcopy.StdCopy(wire, &boundedLog{left: mostWords, to: os.Stderr}, stream.Reader)
 	})
 	return drained
 }
 
-// bounded drops what is too much, and what can't be written: that a log's disk is full is
+// boundedLog drops what is too much, and what can't be written: that a log's disk is full is
 // no reason for a sandbox to end.
-type bounded struct {
+type boundedLog struct {
 	left int
 	to   io.Writer
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *boundedLog) Write(p []byte) (int, error) {
 	n := min(len(p), b.left)
 	b.left -= n
 	if n > 0 {
@@ -251,8 +251,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// finish writes down how the container ended and ends as it did.
-func finish(ctx context.Context, s service, dir string, t task, r container.WaitResponse, drained <-chan struct{}, first *held) error {
+// finishContainer writes down how the container ended and ends as it did.
+func finishContainer(ctx context.Context, s service, dir string, t task, r container.WaitResponse, drained <-chan struct{}, first *heldProcess) error {
 	select {
 	case <-drained:
 	case <-time.After(drainTimeout):

@@ -53,7 +53,7 @@ func TestTheFirstProcess(t *testing.T) {
 		"a thread, which none holds": {always(200, runs(thread(t))), false, "hold the container's process"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := dial(t.Context(), pretender{inspect: tt.inspect}.listen(t))
+			s, err := dialHost(t.Context(), pretender{inspect: tt.inspect}.listen(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func (full) Write([]byte) (int, error) { return 0, unix.ENOSPC }
 
 // TestAFullLogEndsNothing: what can't be written to it is dropped, as what is too much.
 func TestAFullLogEndsNothing(t *testing.T) {
-	b := &bounded{left: 3, to: full{}}
+	b := &boundedLog{left: 3, to: full{}}
 	for _, text := range []string{"ab", "cd", "ef"} {
 		if n, err := b.Write([]byte(text)); n != 2 || err != nil {
 			t.Errorf("%d, %v", n, err)
@@ -157,7 +157,7 @@ func TestAnImportsEnd(t *testing.T) {
 		`{"status":"x"}` + "\r\n" + `{"errorDetail":{"message":"no space left"},"error":"no space left"}`: "no space left",
 		`{"status":`: "unexpected EOF",
 	} {
-		if err := refused(strings.NewReader(said)); (err == nil) != (want == "") || err != nil && err.Error() != want {
+		if err := importError(strings.NewReader(said)); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%q: %v", said, err)
 		}
 	}
@@ -171,13 +171,13 @@ func TestWhoHasGone(t *testing.T) {
 		body   string
 		gone   bool
 	}{"cut off": {200, `{"State":{"Runn`, true}, "an error": {500, `{"message":"no"}`, false}} {
-		s, err := dial(t.Context(), pretender{inspect: func(int) (int, string) { return tt.status, tt.body }}.listen(t))
+		s, err := dialHost(t.Context(), pretender{inspect: func(int) (int, string) { return tt.status, tt.body }}.listen(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if _, err := s.first(t.Context(), "box"); err == nil || lost(err) != tt.gone {
-			t.Errorf("%s: %v; taken for one that has gone: %t", name, err, lost(err))
+		if _, err := s.firstProcess(t.Context(), "box"); err == nil || isLost(err) != tt.gone {
+			t.Errorf("%s: %v; taken for one that has gone: %t", name, err, isLost(err))
 		}
 	}
 	// Its number is another's: nothing is done in whose mounts these are.
@@ -186,7 +186,7 @@ func TestWhoHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	self.Start++
-	if ns, err := (service{socket: "/absent"}).mountsOf(self); err == nil || ns != nil || !lost(err) {
+	if ns, err := (service{socket: "/absent"}).mountsOf(self); err == nil || ns != nil || !isLost(err) {
 		t.Errorf("another process's mounts were opened: %v", err)
 	}
 }
@@ -197,7 +197,7 @@ func TestWhatMayBeThere(t *testing.T) {
 	if e.marked() {
 		t.Error("nothing was made, and it is asked")
 	}
-	if err := e.mark(); err != nil || !e.marked() {
+	if err := e.markTraces(); err != nil || !e.marked() {
 		t.Errorf("what was made is not asked for (%v)", err)
 	}
 	e.cfg.StateDir = strings.Repeat("x", 5000) // no system looks there
@@ -214,7 +214,7 @@ func TestKillOfWhatHasEnded(t *testing.T) {
 		_, _ = io.WriteString(w, `{"message":"it is zombie and can not be killed"}`)
 	}}.listen(t)
 	e := New(Config{Host: host, StateDir: t.TempDir(), Place: t.TempDir()}, nil)
-	i := e.instance("box", state{Container: "box"})
+	i := e.instance("box", handleState{Container: "box"})
 	if err := os.MkdirAll(e.home.Path("box"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestKillOfWhatHasEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeJSON(i.file(bornName), born{Process: first}); err != nil {
+	if err := writeJSON(i.ownFile(bornName), born{Process: first}); err != nil {
 		t.Fatal(err)
 	}
 	if err := kill(); err == nil {

@@ -41,7 +41,7 @@ type finding struct {
 // Capabilities asks the service and runs a container under each runtime that it lists, the
 // strongest first, until one shows what it must: it is the one that sandboxes get.
 func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) {
-	f, err := e.find(ctx)
+	f, err := e.findService(ctx)
 	if err != nil {
 		return engine.Capabilities{}, err
 	}
@@ -65,12 +65,12 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	add(engine.ControlCPU, f.info.CPUCfsQuota, fmt.Sprintf(limit, "processors"))
 	add(engine.ControlPids, f.info.PidsLimit, fmt.Sprintf(limit, "processes"))
 	add(engine.ControlNProc, f.runtime.ownKernel, noNProc)
-	add(engine.ControlOwnKernel, f.runtime.ownKernel, f.why())
+	add(engine.ControlOwnKernel, f.runtime.ownKernel, f.whyWeak())
 	return caps, nil
 }
 
-// why says why the runtime is no stronger.
-func (f *finding) why() string {
+// whyWeak says why the runtime is no stronger.
+func (f *finding) whyWeak() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the strongest runtime of the Docker daemon that works here is %s, whose containers share the host's kernel; it lists no kata and no runsc", f.runtime.name)
 	if len(f.failed) == 0 {
@@ -86,12 +86,12 @@ func (f *finding) why() string {
 	return b.String()
 }
 
-// find is what a probe found of the service that is there now.
-func (e *Engine) find(ctx context.Context) (*finding, error) {
+// findService is what a probe found of the service that is there now.
+func (e *Engine) findService(ctx context.Context) (*finding, error) {
 	if e.uid != 0 {
 		return nil, fault.New(fault.ErrUnavailable, "the engine docker needs a daemon that is root, for the mounts of its sandboxes; gvisor runs without")
 	}
-	s, err := e.dial(ctx)
+	s, err := e.dialService(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (e *Engine) find(ctx context.Context) (*finding, error) {
 	if err != nil {
 		return nil, s.absent(err)
 	}
-	key, err := s.key(ctx, info.Info)
+	key, err := s.serviceKey(ctx, info.Info)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (e *Engine) find(ctx context.Context) (*finding, error) {
 	if f := e.found; f != nil && f.key == key && (f.err == nil || time.Now().Before(f.until)) {
 		return f, f.err
 	}
-	if err := fits(ctx, s, info.Info); err != nil {
+	if err := checkService(ctx, s, info.Info); err != nil {
 		return nil, err
 	}
 	if err := mounts.CanMakeDisks(Name); err != nil {
@@ -126,8 +126,8 @@ func (e *Engine) find(ctx context.Context) (*finding, error) {
 	return f, f.err
 }
 
-// key changes when another service listens, or lists other runtimes.
-func (s service) key(ctx context.Context, info system.Info) (string, error) {
+// serviceKey changes when another service listens, or lists other runtimes.
+func (s service) serviceKey(ctx context.Context, info system.Info) (string, error) {
 	id, err := s.listener(ctx)
 	if err != nil {
 		return "", err
@@ -149,9 +149,9 @@ func (e *Engine) probeAll(ctx context.Context, s service, info system.Info) *fin
 	f := &finding{info: info, failed: map[string]error{}}
 	var errs []string
 	for _, name := range candidates(info) {
-		seen, err := e.probe(ctx, s, name)
+		seen, err := e.probeRuntime(ctx, s, name)
 		if err == nil {
-			err = seen.check()
+			err = seen.checkSeen()
 		}
 		if err == nil {
 			f.runtime = proved(name, info, seen.Kernel != hostKernel())

@@ -13,8 +13,8 @@ type complaint struct {
 	told bool
 }
 
-// tell tells of a try that failed. One that its caller gave up says nothing.
-func (c *complaint) tell(ctx context.Context, log *slog.Logger, what string, err error) {
+// tellFailure tells of a try that failed. One that its caller gave up says nothing.
+func (c *complaint) tellFailure(ctx context.Context, log *slog.Logger, what string, err error) {
 	if ctx.Err() != nil {
 		return
 	}

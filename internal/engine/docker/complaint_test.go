@@ -26,7 +26,7 @@ func TestWhatIsLeftBehindIsToldOnce(t *testing.T) {
 	var said bytes.Buffer
 	e := New(Config{Host: host, StateDir: t.TempDir(), Place: t.TempDir(), Log: slog.New(slog.NewTextHandler(&said, nil))}, nil)
 	look := func() {
-		e.tending.tell(t.Context(), e.cfg.Log, "tending", e.removeOrphans(t.Context()))
+		e.tending.tellFailure(t.Context(), e.cfg.Log, "tending", e.removeOrphans(t.Context()))
 		_, err := e.List(t.Context())
 		if err != nil {
 			t.Errorf("its list: %v", err)
@@ -37,7 +37,7 @@ func TestWhatIsLeftBehindIsToldOnce(t *testing.T) {
 	if said.Len() > 0 {
 		t.Errorf("a daemon that nobody used was asked: %s", &said)
 	}
-	if err := e.mark(); err != nil {
+	if err := e.markTraces(); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -68,7 +68,7 @@ func TestWhatIsLeftBehindIsToldOnce(t *testing.T) {
 	said.Reset()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e.listing.tell(ctx, e.cfg.Log, "listing", context.Canceled)
+	e.listing.tellFailure(ctx, e.cfg.Log, "listing", context.Canceled)
 	if said.Len() > 0 {
 		t.Errorf("a look that was given up was told of: %s", &said)
 	}

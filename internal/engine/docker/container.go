@@ -41,13 +41,13 @@ func conflicts(err error) bool { return errdefs.IsConflict(err) }
 
 // container is the description of an instance's container. entries are what the root has in
 // its top directory; files is PID 1's limit of open files.
-func (e *Engine) container(spec engine.Spec, r runtimeOf, g ground, entries []entry, image string, files int64) client.ContainerCreateOptions {
+func (e *Engine) container(spec engine.Spec, r runtimeOf, g ground, entries []rootEntry, image string, files int64) client.ContainerCreateOptions {
 	none := false
 	return client.ContainerCreateOptions{
 		Name: e.containerName(spec.ID),
 		Config: &container.Config{
 			Image: image, Hostname: spec.Hostname, User: "0:0", WorkingDir: "/",
-			Entrypoint: spec.Init, Cmd: []string{}, Env: append(r.environment(), spec.Env...),
+			Entrypoint: spec.Init, Cmd: []string{}, Env: append(r.guestEnvironment(), spec.Env...),
 			AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true,
 			Labels:      e.labels(spec.ID),
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, StopSignal: "SIGKILL",
@@ -138,7 +138,7 @@ func memoryMounts(spec engine.Spec) map[string]string {
 // containerMounts are what of the ground lies where: the root's entries, the host's paths,
 // and a disk for each file system in memory that is asked for, so that filling it costs
 // disk and not the sandbox's memory.
-func containerMounts(spec engine.Spec, g ground, entries []entry) []mount.Mount {
+func containerMounts(spec engine.Spec, g ground, entries []rootEntry) []mount.Mount {
 	var all []mount.Mount
 	add := func(source, target string, readOnly bool) {
 		all = append(all, mount.Mount{
@@ -149,41 +149,41 @@ func containerMounts(spec engine.Spec, g ground, entries []entry) []mount.Mount 
 	for _, en := range entries {
 		at := "/" + en.name
 		if en.link == "" && !kernels(en.name) && en.name != "run" && en.name != "tmp" && !askedFor(spec, at) {
-			add(filepath.Join(g.root(), en.name), at, false)
+			add(filepath.Join(g.rootDir(), en.name), at, false)
 		}
 	}
 	if !askedFor(spec, "/etc") {
 		for _, name := range networkFiles() {
 			if !askedFor(spec, "/"+name) {
-				add(filepath.Join(g.root(), name), "/"+name, false)
+				add(filepath.Join(g.rootDir(), name), "/"+name, false)
 			}
 		}
 	}
 	disks, binds := 1, 0
 	if !askedFor(spec, "/tmp") {
-		add(g.files(disks), "/tmp", false)
+		add(g.filesDir(disks), "/tmp", false)
 		disks++
 	}
 	for _, m := range spec.Mounts {
 		if m.Source == "" {
-			add(g.files(disks), m.Destination, false)
+			add(g.filesDir(disks), m.Destination, false)
 			disks++
 			continue
 		}
-		add(g.bind(binds), m.Destination, m.ReadOnly)
+		add(g.bindPlace(binds), m.Destination, m.ReadOnly)
 		binds++
 	}
 	return all
 }
 
 // planOf says what a ground is laid of, in the order of containerMounts.
-func planOf(spec engine.Spec, folder string) plan {
-	p := plan{
+func planOf(spec engine.Spec, folder string) groundPlan {
+	p := groundPlan{
 		folder: folder, lower: spec.Root, owner: spec.Owner, weak: spec.Weak,
-		disks: []disk{{bytes: spec.Limits.DiskBytes, mode: 0o755}},
+		disks: []cappedDisk{{bytes: spec.Limits.DiskBytes, mode: 0o755}},
 	}
 	if !askedFor(spec, "/tmp") {
-		p.disks = append(p.disks, disk{bytes: spec.Limits.DiskBytes, mode: 0o1777})
+		p.disks = append(p.disks, cappedDisk{bytes: spec.Limits.DiskBytes, mode: 0o1777})
 	}
 	for _, m := range spec.Mounts {
 		if m.Source != "" {
@@ -197,7 +197,7 @@ func planOf(spec engine.Spec, folder string) plan {
 		if mode == 0 {
 			mode = 0o755
 		}
-		p.disks = append(p.disks, disk{bytes: m.SizeBytes, mode: mode})
+		p.disks = append(p.disks, cappedDisk{bytes: m.SizeBytes, mode: mode})
 	}
 	return p
 }
@@ -212,8 +212,8 @@ func askedFor(spec engine.Spec, at string) bool {
 	return false
 }
 
-// mark notes that the service may have something of ours.
-func (e *Engine) mark() error {
+// markTraces notes that the service may have something of ours.
+func (e *Engine) markTraces() error {
 	return os.WriteFile(e.marker(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 }
 

@@ -20,7 +20,7 @@ func described(t *testing.T, r runtimeOf) (e *Engine, host *container.HostConfig
 		Limits: engine.Limits{CPU: 1.5, MemoryBytes: 512 << 20, DiskBytes: 1 << 30, Pids: 100},
 		Mounts: []engine.Mount{{Source: "/host/data", Destination: "/data", ReadOnly: true}},
 	}
-	entries := []entry{{name: "usr", dir: true}, {name: "bin", link: "usr/bin"}, {name: "proc", dir: true}, {name: "sys", dir: true}, {name: "dev", dir: true}}
+	entries := []rootEntry{{name: "usr", dir: true}, {name: "bin", link: "usr/bin"}, {name: "proc", dir: true}, {name: "sys", dir: true}, {name: "dev", dir: true}}
 	c := e.container(spec, r, e.ground("sb"), entries, "sha256:skeleton", 4096)
 	if c.Config.Image != "sha256:skeleton" || c.Config.User != "0:0" || c.Config.Labels[labelSandbox] != "sb" || c.Config.Labels[labelInstallation] != e.installation {
 		t.Errorf("it is %+v", c.Config)

@@ -27,16 +27,16 @@ const specName = "spec.json"
 // Create lays the ground, has the service make a container on it, and the keeper start its
 // bridge; it returns when PID 1 answers.
 func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
-	return e.make(ctx, spec, "")
+	return e.makeInstance(ctx, spec, "")
 }
 
-// make is Create, with an archive of what the writable layer holds, or "".
-func (e *Engine) make(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
+// makeInstance is Create, with an archive of what the writable layer holds, or "".
+func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
 	spec, err := kept.Complete(spec)
 	if err != nil {
 		return nil, err
 	}
-	found, err := e.find(ctx)
+	found, err := e.findService(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -49,26 +49,26 @@ func (e *Engine) make(ctx context.Context, spec engine.Spec, upper string) (engi
 	if err != nil {
 		return nil, err
 	}
-	inst, err := e.start(ctx, spec, found.runtime, dir, upper)
+	inst, err := e.startInstance(ctx, spec, found.runtime, dir, upper)
 	if err != nil {
 		// The caller may have given up; its remains go all the same.
-		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
+		return nil, errors.Join(err, e.sweepTraces(context.WithoutCancel(ctx), spec.ID))
 	}
 	return inst, nil
 }
 
-func (e *Engine) start(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (engine.Instance, error) {
+func (e *Engine) startInstance(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (engine.Instance, error) {
 	if err := writeJSON(filepath.Join(dir, specName), spec); err != nil {
 		return nil, err
 	}
-	container, err := e.describe(ctx, spec, r, dir, upper)
+	container, err := e.describeContainer(ctx, spec, r, dir, upper)
 	if err != nil {
 		return nil, err
 	}
 	if err := writeJSON(filepath.Join(dir, taskName), task{Task: taskBridge, Host: e.cfg.Host, Container: container}); err != nil {
 		return nil, err
 	}
-	inst := e.instance(spec.ID, state{Container: container, Runtime: r.name})
+	inst := e.instance(spec.ID, handleState{Container: container, Runtime: r.name})
 	meta, err := json.Marshal(inst.Handle())
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, r runtimeOf, dir, 
 	}
 	log := filepath.Join(dir, logName)
 	err = e.home.Launch(ctx, keeper.Launch{
-		ID: spec.ID, Dir: dir, Log: log, Env: environment(), Meta: meta, Attached: true, CgroupProcs: joins,
+		ID: spec.ID, Dir: dir, Log: log, Env: stageEnvironment(), Meta: meta, Attached: true, CgroupProcs: joins,
 		Argv: slices.Concat(e.cfg.Stage, []string{dir}),
 	})
 	if err != nil {
@@ -97,9 +97,9 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, r runtimeOf, dir, 
 	return inst, nil
 }
 
-// describe lays the ground and has the service make the container, which it does not start.
-func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (id string, err error) {
-	s, err := e.dial(ctx)
+// describeContainer lays the ground and has the service make the container, which it does not start.
+func (e *Engine) describeContainer(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (id string, err error) {
+	s, err := e.dialService(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -110,18 +110,18 @@ func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, di
 	g, p := e.ground(spec.ID), planOf(spec, dir)
 	p.blanks = mounts.BlanksOf(e.cfg.StateDir)
 	p.upper = upper
-	var entries []entry
-	err = s.within(ctx, func() error {
-		entries, err = g.lay(ctx, p)
+	var entries []rootEntry
+	err = s.withinMounts(ctx, func() error {
+		entries, err = g.layGround(ctx, p)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
-	if err := e.mark(); err != nil {
+	if err := e.markTraces(); err != nil {
 		return "", err
 	}
-	files, err := s.files(ctx)
+	files, err := s.openFileLimit(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -134,7 +134,7 @@ func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, di
 		if made, err = s.ContainerCreate(ctx, e.container(spec, r, g, entries, image, files)); err == nil {
 			return made.ID, nil
 		}
-		if !gone(err) {
+		if !isGone(err) {
 			break
 		}
 	}
@@ -145,8 +145,8 @@ func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, di
 // container is made.
 const imageTries = 3
 
-// environment is a stage's.
-func environment() []string {
+// stageEnvironment is a stage's.
+func stageEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 }
 

@@ -16,19 +16,19 @@ func (e *Engine) Sweep(ctx context.Context, id string) error {
 	if err := kept.CheckID(id); err != nil {
 		return err
 	}
-	return e.sweep(ctx, id)
+	return e.sweepTraces(ctx, id)
 }
 
-// sweep ends the container, then its bridge, which so hears how, and takes away the ground,
+// sweepTraces ends the container, then its bridge, which so hears how, and takes away the ground,
 // the files and the keeper's memory, in this order: what a List goes by goes last.
-func (e *Engine) sweep(ctx context.Context, id string) error {
+func (e *Engine) sweepTraces(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
 	defer cancel()
 	removed := e.removeContainers(ctx, id)
 	if removed != nil {
 		// Whatever the service does, nothing of it runs on.
 		ended := e.killFirst(ctx, id)
-		if lost(removed) {
+		if isLost(removed) {
 			removed = nil // It keeps its record of a container that does not run. Tend removes it.
 		}
 		removed = errors.Join(removed, ended)

@@ -132,10 +132,10 @@ func TestAWallIsWhatWasSeen(t *testing.T) {
 		"walled": {engine.WallContainer, engine.WallUserKernel},
 		"kata":   {engine.WallContainer, engine.WallEmulated},
 	} {
-		if r := proved(name, info, false); r.wall != walls[0] || r.ownKernel || len(r.environment()) == 0 {
+		if r := proved(name, info, false); r.wall != walls[0] || r.ownKernel || len(r.guestEnvironment()) == 0 {
 			t.Errorf("%s with the host's kernel: %+v", name, r)
 		}
-		if r := proved(name, info, true); r.wall != walls[1] || !r.ownKernel || len(r.environment()) != 0 {
+		if r := proved(name, info, true); r.wall != walls[1] || !r.ownKernel || len(r.guestEnvironment()) != 0 {
 			t.Errorf("%s with its own kernel: %+v", name, r)
 		}
 	}
@@ -145,7 +145,7 @@ func TestAWallIsWhatWasSeen(t *testing.T) {
 // the host's kernel without a filter, is none for sandboxes.
 func TestWhatAProbeMustSee(t *testing.T) {
 	good := seen{Kernel: hostKernel(), Interfaces: []string{"lo"}, Status: "Name:\tx\nNoNewPrivs:\t1\nSeccomp:\t2\n"}
-	if err := good.check(); err != nil {
+	if err := good.checkSeen(); err != nil {
 		t.Errorf("INCONCLUSIVE: a good one: %v", err)
 	}
 	for name, change := range map[string]func(*seen){
@@ -157,7 +157,7 @@ func TestWhatAProbeMustSee(t *testing.T) {
 	} {
 		s := good
 		change(&s)
-		if err := s.check(); err == nil {
+		if err := s.checkSeen(); err == nil {
 			t.Errorf("%s is good enough", name)
 		}
 	}
@@ -166,16 +166,16 @@ func TestWhatAProbeMustSee(t *testing.T) {
 // TestASkeletonIsTheSame: the same names are the same image, whatever their order, and no
 // directory is missing that the service mounts on.
 func TestASkeletonIsTheSame(t *testing.T) {
-	a, b := entry{name: "usr", dir: true}, entry{name: "bin", link: "usr/bin"}
-	first, err := skeletonTar([]entry{a, b})
+	a, b := rootEntry{name: "usr", dir: true}, rootEntry{name: "bin", link: "usr/bin"}
+	first, err := skeletonTar([]rootEntry{a, b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := skeletonTar([]entry{b, a})
+	second, err := skeletonTar([]rootEntry{b, a})
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("two archives of the same names differ (%v)", err)
 	}
-	other, err := skeletonTar([]entry{a})
+	other, err := skeletonTar([]rootEntry{a})
 	if err != nil || bytes.Equal(first, other) {
 		t.Errorf("other names are the same archive (%v)", err)
 	}

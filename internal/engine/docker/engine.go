@@ -88,8 +88,8 @@ type Engine struct {
 }
 
 var (
-	_ engine.Restorer = (*Engine)(nil)
-	_ engine.Tender   = (*Engine)(nil)
+	_ engine.Restorer   = (*Engine)(nil)
+	_ engine.Maintainer = (*Engine)(nil)
 )
 
 // New makes the engine; the service is asked when it is first used.
@@ -107,12 +107,12 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	}
 }
 
-// dial is dial of the service, unless a sandbox could have put somebody there who listens in its place.
-func (e *Engine) dial(ctx context.Context) (service, error) {
+// dialService is dial of the service, unless a sandbox could have put somebody there who listens in its place.
+func (e *Engine) dialService(ctx context.Context) (service, error) {
 	if err := e.checkSocket(); err != nil {
 		return service{}, err
 	}
-	return dial(ctx, e.cfg.Host)
+	return dialHost(ctx, e.cfg.Host)
 }
 
 // checkSocket is fault.ErrUnavailable where a sandbox may listen at the service's socket, or could: it would be asked in
@@ -147,7 +147,7 @@ func (e *Engine) List(ctx context.Context) ([]string, error) {
 		seen[id] = true
 	}
 	left, err := e.leftBehind(ctx)
-	e.listing.tell(ctx, e.cfg.Log, "what the Docker daemon has left of sandboxes can't be found out", err)
+	e.listing.tellFailure(ctx, e.cfg.Log, "what the Docker daemon has left of sandboxes can't be found out", err)
 	for id := range left {
 		if !seen[id] {
 			ids = append(ids, id)
@@ -158,7 +158,7 @@ func (e *Engine) List(ctx context.Context) ([]string, error) {
 
 // Open finds an instance that the keeper still knows; its daemon may have been another.
 func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, error) {
-	var st state
+	var st handleState
 	if err := e.home.Find(ctx, h, &st); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (e *Engine) Tend(ctx context.Context) {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	for {
-		e.tending.tell(ctx, e.cfg.Log, "what the Docker daemon has left of sandboxes can't be removed; it is tried again", e.removeOrphans(ctx))
+		e.tending.tellFailure(ctx, e.cfg.Log, "what the Docker daemon has left of sandboxes can't be removed; it is tried again", e.removeOrphans(ctx))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

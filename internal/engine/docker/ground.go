@@ -26,28 +26,28 @@ type ground struct {
 
 func (e *Engine) ground(id string) ground { return ground{place: filepath.Join(e.cfg.Place, id)} }
 
-func (g ground) lower() string     { return filepath.Join(g.place, "lower") }
-func (g ground) root() string      { return filepath.Join(g.place, "root") }
-func (g ground) disk(n int) string { return filepath.Join(g.place, "disk-"+strconv.Itoa(n)) }
-func (g ground) bind(n int) string { return filepath.Join(g.place, "bind-"+strconv.Itoa(n)) }
-func (g ground) empty() string     { return filepath.Join(g.place, "empty") }
+func (g ground) lowerDir() string       { return filepath.Join(g.place, "lower") }
+func (g ground) rootDir() string        { return filepath.Join(g.place, "root") }
+func (g ground) diskFile(n int) string  { return filepath.Join(g.place, "disk-"+strconv.Itoa(n)) }
+func (g ground) bindPlace(n int) string { return filepath.Join(g.place, "bind-"+strconv.Itoa(n)) }
+func (g ground) emptyDir() string       { return filepath.Join(g.place, "empty") }
 
-// files is the directory of a disk that the sandbox sees: the disk's own top has what
+// filesDir is the directory of a disk that the sandbox sees: the disk's own top has what
 // belongs to its file system. Of the first disk it is the root's writable layer.
-func (g ground) files(n int) string { return filepath.Join(g.disk(n), "files") }
+func (g ground) filesDir(n int) string { return filepath.Join(g.diskFile(n), "files") }
 
-// disk is a capped file system of the instance.
-type disk struct {
+// cappedDisk is a capped file system of the instance.
+type cappedDisk struct {
 	bytes int64
 	mode  uint32
 }
 
-// plan is what a ground is laid of.
-type plan struct {
+// groundPlan is what a ground is laid of.
+type groundPlan struct {
 	blanks mounts.Blanks
 	folder string // for the disks' files, until they are mounted
 	lower  engine.Root
-	disks  []disk         // the first has the root's writable layer
+	disks  []cappedDisk   // the first has the root's writable layer
 	binds  []engine.Mount // of paths of the host
 	hidden []engine.Mount // directories in these in which there is nothing to be seen
 	owner  engine.Owner
@@ -55,16 +55,16 @@ type plan struct {
 	upper  string // an archive of what the writable layer holds; "" for nothing
 }
 
-// entry is a name in the root's top directory.
-type entry struct {
+// rootEntry is a name in the root's top directory.
+type rootEntry struct {
 	name string
 	link string // where a symbolic link leads
 	dir  bool
 }
 
-// lay makes everything, and tells what the root's top directory has. It must run within
+// layGround makes everything, and tells what the root's top directory has. It must run within
 // the service's mounts. What it made before an error, taken takes away.
-func (g ground) lay(ctx context.Context, p plan) ([]entry, error) {
+func (g ground) layGround(ctx context.Context, p groundPlan) ([]rootEntry, error) {
 	if err := os.MkdirAll(filepath.Dir(g.place), 0o700); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (g ground) lay(ctx context.Context, p plan) ([]entry, error) {
 		}
 	}
 	if p.upper != "" {
-		err := layer.Unpack(p.upper, g.files(0), layer.Owners{})
+		err := layer.Unpack(p.upper, g.filesDir(0), layer.Owners{})
 		if errors.Is(err, unix.ENOSPC) {
 			return nil, fault.Wrap(fault.ErrConflict, err, "the files of the snapshot %s do not fit a disk of %d bytes", p.upper, p.disks[0].bytes)
 		}
@@ -91,7 +91,7 @@ func (g ground) lay(ctx context.Context, p plan) ([]entry, error) {
 			return nil, fmt.Errorf("unpack the snapshot %s: %w", p.upper, err)
 		}
 	}
-	if err := mounts.Template(p.lower, g.lower(), nil, nil); err != nil {
+	if err := mounts.Template(p.lower, g.lowerDir(), nil, nil); err != nil {
 		return nil, fmt.Errorf("the template %s: %w", p.lower.Path, err)
 	}
 	if err := g.layBinds(p); err != nil {
@@ -103,38 +103,38 @@ func (g ground) lay(ctx context.Context, p plan) ([]entry, error) {
 	return g.entries()
 }
 
-func (g ground) layDisk(ctx context.Context, blanks mounts.Blanks, file string, n int, d disk) error {
+func (g ground) layDisk(ctx context.Context, blanks mounts.Blanks, file string, n int, d cappedDisk) error {
 	if err := blanks.Make(ctx, file, d.bytes); err != nil {
 		return err
 	}
-	if err := os.Mkdir(g.disk(n), 0o711); err != nil { //nolint:gosec // the sandbox's users pass through
+	if err := os.Mkdir(g.diskFile(n), 0o711); err != nil { //nolint:gosec // the sandbox's users pass through
 		return err
 	}
-	if _, err := mounts.Loop(file, g.disk(n), "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
+	if _, err := mounts.Loop(file, g.diskFile(n), "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
 		return err
 	}
 	// The mount is all that needs the file.
 	if err := os.Remove(file); err != nil {
 		return err
 	}
-	if err := os.Mkdir(g.files(n), 0o700); err != nil {
+	if err := os.Mkdir(g.filesDir(n), 0o700); err != nil {
 		return err
 	}
-	return unix.Chmod(g.files(n), d.mode)
+	return unix.Chmod(g.filesDir(n), d.mode)
 }
 
 // layBinds shows the paths of the host, and what is mounted below them, with the owner of the
 // host as the sandbox's. What lies over a part of one, or hides it, is laid over that part: the
 // service mounts by name, and whoever may write there could lead it elsewhere.
-func (g ground) layBinds(p plan) error {
-	pins := mounts.Pins{Mounts: slices.Concat(p.binds, p.hidden), At: g.bind, Empty: g.empty(), Attributes: bindAttributes}
+func (g ground) layBinds(p groundPlan) error {
+	pins := mounts.Pins{Mounts: slices.Concat(p.binds, p.hidden), At: g.bindPlace, Empty: g.emptyDir(), Attributes: bindAttributes}
 	if !p.weak {
 		pins.Owners = func(root unix.Stat_t) mounts.Translation { return translated(p.owner, root) }
 		if err := mounts.CheckOwners(p.binds, pins.Owners); err != nil {
 			return err
 		}
 	}
-	if err := os.Mkdir(g.empty(), 0o555); err != nil { //nolint:gosec // shown as a directory with nothing in it
+	if err := os.Mkdir(g.emptyDir(), 0o555); err != nil { //nolint:gosec // shown as a directory with nothing in it
 		return err
 	}
 	return pins.Pin()
@@ -174,7 +174,7 @@ func ownerMapping(o engine.Owner) (uids, gids []specs.LinuxIDMapping) {
 // layRoot lays the writable layer over the template, and puts plain files where the service
 // would show the sandbox files of its own.
 func (g ground) layRoot() error {
-	if err := errors.Join(os.Mkdir(filepath.Join(g.disk(0), "work"), 0o700), os.Mkdir(g.root(), 0o755)); err != nil { //nolint:gosec // a mount lies over it
+	if err := errors.Join(os.Mkdir(filepath.Join(g.diskFile(0), "work"), 0o700), os.Mkdir(g.rootDir(), 0o755)); err != nil { //nolint:gosec // a mount lies over it
 		return err
 	}
 	// By names from here: the sandbox reads the options in its own table of mounts.
@@ -184,10 +184,10 @@ func (g ground) layRoot() error {
 	defer unix.Chdir("/") //nolint:errcheck // of a thread of our own
 	// No redirects and the like: the layer alone says what was written and deleted.
 	const options = "lowerdir=lower,upperdir=disk-0/files,workdir=disk-0/work,index=off,metacopy=off,redirect_dir=nofollow"
-	if err := unix.Mount("overlay", g.root(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
+	if err := unix.Mount("overlay", g.rootDir(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return fmt.Errorf("lay the writable layer over the template: %w", err)
 	}
-	root, err := os.OpenRoot(g.root())
+	root, err := os.OpenRoot(g.rootDir())
 	if err != nil {
 		return err
 	}
@@ -217,17 +217,17 @@ func (g ground) layRoot() error {
 func networkFiles() []string { return []string{"etc/hosts", "etc/hostname", "etc/resolv.conf"} }
 
 // entries is what the root's top directory has.
-func (g ground) entries() ([]entry, error) {
-	found, err := os.ReadDir(g.root())
+func (g ground) entries() ([]rootEntry, error) {
+	found, err := os.ReadDir(g.rootDir())
 	if err != nil {
 		return nil, err
 	}
-	var all []entry
+	var all []rootEntry
 	for _, f := range found {
-		en := entry{name: f.Name(), dir: f.IsDir()}
+		en := rootEntry{name: f.Name(), dir: f.IsDir()}
 		switch {
 		case f.Type()&os.ModeSymlink != 0:
-			if en.link, err = os.Readlink(filepath.Join(g.root(), f.Name())); err != nil {
+			if en.link, err = os.Readlink(filepath.Join(g.rootDir(), f.Name())); err != nil {
 				return nil, err
 			}
 		case !f.IsDir() && !f.Type().IsRegular():
@@ -238,9 +238,9 @@ func (g ground) entries() ([]entry, error) {
 	return all, nil
 }
 
-// taken takes a ground away, whatever of it is there. It must run within the service's
+// takeGroundAway takes a ground away, whatever of it is there. It must run within the service's
 // mounts.
-func (g ground) taken() error {
+func (g ground) takeGroundAway() error {
 	for {
 		err := unix.Unmount(g.place, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
@@ -265,15 +265,15 @@ func (e *Engine) takeGround(ctx context.Context, id string) error {
 		return nil
 	}
 	if e.checkSocket() != nil {
-		return g.taken() // whoever listens there is no service
+		return g.takeGroundAway() // whoever listens there is no service
 	}
-	s, err := connect(e.cfg.Host)
+	s, err := connectService(e.cfg.Host)
 	if err != nil {
 		return err
 	}
 	defer s.Close() //nolint:errcheck // nothing was sent
-	if err := s.within(ctx, g.taken); err == nil || !lost(err) {
+	if err := s.withinMounts(ctx, g.takeGroundAway); err == nil || !isLost(err) {
 		return err
 	}
-	return g.taken()
+	return g.takeGroundAway()
 }

@@ -63,7 +63,7 @@ func TestHiddenFilesThatWereMovedAreRefused(t *testing.T) {
 		}
 		laid := g.layBinds(p)
 		if !errors.Is(laid, fault.ErrConflict) {
-			shown, err := os.ReadFile(filepath.Join(g.bind(0), "conf2", "key"))
+			shown, err := os.ReadFile(filepath.Join(g.bindPlace(0), "conf2", "key"))
 			t.Errorf("laying the ground: %v; the container is shown conf2/key, which is hidden: %q, %v", laid, shown, err)
 		}
 	}()

@@ -19,8 +19,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
-// state is what a Handle carries.
-type state struct {
+// handleState is what a Handle carries.
+type handleState struct {
 	Container string `json:"container"` // the service's id
 	Runtime   string `json:"runtime"`
 }
@@ -31,29 +31,29 @@ type Instance struct {
 
 	engine *Engine
 	id     string
-	state  state
+	state  handleState
 }
 
 var _ engine.Snapshotter = (*Instance)(nil)
 
-func (e *Engine) instance(id string, st state) *Instance {
+func (e *Engine) instance(id string, st handleState) *Instance {
 	return &Instance{Body: e.home.Body(id, logName, false, st), engine: e, id: id, state: st}
 }
 
-func (i *Instance) file(name string) string { return filepath.Join(i.engine.home.Path(i.id), name) }
+func (i *Instance) ownFile(name string) string { return filepath.Join(i.engine.home.Path(i.id), name) }
 
 // Signal has the service send it to PID 1. To stop and to go on, the service holds the whole
 // container, whatever its runtime.
 func (i *Instance) Signal(ctx context.Context, signal int) error {
-	s, err := i.engine.dial(ctx)
+	s, err := i.engine.dialService(ctx)
 	if err == nil {
 		defer s.Close() //nolint:errcheck // nothing is on its way
-		err = i.signal(ctx, s, signal)
+		err = i.signalContainer(ctx, s, signal)
 	}
 	switch {
 	case err == nil || signal != int(unix.SIGKILL):
 		return err
-	case lost(err):
+	case isLost(err):
 		return i.engine.killFirst(ctx, i.id)
 	case i.firstEnded(): // the service has yet to notice, and complains that it can't kill a zombie
 		return nil
@@ -64,14 +64,14 @@ func (i *Instance) Signal(ctx context.Context, signal int) error {
 // firstEnded tells whether the process that the service started is known, and has ended.
 func (i *Instance) firstEnded() bool {
 	var b born
-	if err := readJSON(i.file(bornName), &b); err != nil || b.Process.Pid == 0 {
+	if err := readJSON(i.ownFile(bornName), &b); err != nil || b.Process.Pid == 0 {
 		return false
 	}
 	now, err := process.Read(b.Process.Pid)
 	return errors.Is(err, process.ErrOver) || err == nil && (now.ID != b.Process || now.Dead)
 }
 
-func (i *Instance) signal(ctx context.Context, s service, signal int) error {
+func (i *Instance) signalContainer(ctx context.Context, s service, signal int) error {
 	var err error
 	switch unix.Signal(signal) {
 	case unix.SIGSTOP:
@@ -84,7 +84,7 @@ func (i *Instance) signal(ctx context.Context, s service, signal int) error {
 	if conflicts(err) { // it has ended, or is what it is to become
 		return nil
 	}
-	if gone(err) {
+	if isGone(err) {
 		return fault.Wrap(fault.ErrNotFound, err, "the Docker daemon has no container of sandbox %s any more", i.id)
 	}
 	return err
@@ -97,7 +97,7 @@ func (i *Instance) Wait(ctx context.Context) (engine.Exit, error) {
 		return exit, err
 	}
 	var e ended
-	if readJSON(i.file(endName), &e) == nil && e.OOM && exit.Code != 0 {
+	if readJSON(i.ownFile(endName), &e) == nil && e.OOM && exit.Code != 0 {
 		exit.OOM, exit.Reason = true, "out of memory"
 	}
 	return exit, nil
@@ -106,7 +106,7 @@ func (i *Instance) Wait(ctx context.Context) (engine.Exit, error) {
 // Stats reads the control groups that the service made.
 func (i *Instance) Stats(context.Context) (engine.Stats, error) {
 	var b born
-	if err := readJSON(i.file(bornName), &b); err != nil || !b.Process.Is() {
+	if err := readJSON(i.ownFile(bornName), &b); err != nil || !b.Process.Is() {
 		return engine.Stats{}, fault.New(fault.ErrUnavailable, "sandbox %s does not run, so that what it uses can't be counted", i.id)
 	}
 	group, err := cgroup.OfProcess(b.Process.Pid)
@@ -132,7 +132,7 @@ func (i *Instance) Destroy(ctx context.Context) error {
 	if _, gone, err := i.engine.home.Gone(ctx, i.id); gone {
 		return err
 	}
-	return i.engine.sweep(ctx, i.id)
+	return i.engine.sweepTraces(ctx, i.id)
 }
 
 // killFirst kills the process that the service started for a container, without the
@@ -145,7 +145,7 @@ func (e *Engine) killFirst(ctx context.Context, id string) error {
 		}
 		return err
 	}
-	return end(ctx, b.Process, func() bool { return true })
+	return endProcess(ctx, b.Process, func() bool { return true })
 }
 
 // killNameless kills the processes of a container of which nobody wrote down the first: the
@@ -169,7 +169,7 @@ func (e *Engine) killNameless(ctx context.Context, id string) error {
 	var errs []error
 	for _, p := range table {
 		if !p.Dead && inGroupOf(p.ID, t.Container) {
-			errs = append(errs, end(ctx, p.ID, func() bool { return inGroupOf(p.ID, t.Container) }))
+			errs = append(errs, endProcess(ctx, p.ID, func() bool { return inGroupOf(p.ID, t.Container) }))
 		}
 	}
 	return errors.Join(errs...)
@@ -185,9 +185,9 @@ func inGroupOf(id process.ID, container string) bool {
 	return err == nil && strings.Contains(string(data), container)
 }
 
-// end kills a process, if it still is the one that is meant once it is held, and waits for
+// endProcess kills a process, if it still is the one that is meant once it is held, and waits for
 // its end.
-func end(ctx context.Context, id process.ID, meant func() bool) error {
+func endProcess(ctx context.Context, id process.ID, meant func() bool) error {
 	handle, err := process.Open(id)
 	if errors.Is(err, process.ErrOver) {
 		return nil

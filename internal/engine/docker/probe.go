@@ -78,8 +78,8 @@ func hostKernel() string {
 	return unix.ByteSliceToString(name.Release[:]) + " " + unix.ByteSliceToString(name.Version[:])
 }
 
-// check tells what a container must show and does not.
-func (s seen) check() error {
+// checkSeen tells what a container must show and does not.
+func (s seen) checkSeen() error {
 	for _, name := range s.Interfaces {
 		if name != "lo" {
 			return fmt.Errorf("its container has the network interface %.40q", name)
@@ -88,13 +88,13 @@ func (s seen) check() error {
 	if s.Written {
 		return errors.New("its container writes to a read-only root")
 	}
-	if s.Kernel == hostKernel() && (s.field("NoNewPrivs") != "1" || s.field("Seccomp") != "2") {
+	if s.Kernel == hostKernel() && (s.seenField("NoNewPrivs") != "1" || s.seenField("Seccomp") != "2") {
 		return errors.New("its container is not behind a filter of system calls, or may gain privileges")
 	}
 	return nil
 }
 
-func (s seen) field(name string) string {
+func (s seen) seenField(name string) string {
 	for line := range strings.Lines(s.Status) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.TrimSpace(value)
@@ -103,8 +103,8 @@ func (s seen) field(name string) string {
 	return ""
 }
 
-// probe runs a container under a runtime as sandboxes are, and returns what it saw.
-func (e *Engine) probe(ctx context.Context, s service, name string) (seen, error) {
+// probeRuntime runs a container under a runtime as sandboxes are, and returns what it saw.
+func (e *Engine) probeRuntime(ctx context.Context, s service, name string) (seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	folder, err := os.MkdirTemp("", "cofferdam-probe-")
@@ -123,17 +123,17 @@ func (e *Engine) probe(ctx context.Context, s service, name string) (seen, error
 	if err := os.Mkdir(spec.Root.Path, 0o755); err != nil { //nolint:gosec // a root
 		return seen{}, err
 	}
-	found, err := e.look(ctx, s, spec, runtimeOf{name: name}, folder)
+	found, err := e.lookInside(ctx, s, spec, runtimeOf{name: name}, folder)
 	clean := context.WithoutCancel(ctx)
 	return found, errors.Join(err, e.removeContainers(clean, spec.ID), e.takeGround(clean, spec.ID))
 }
 
-// look makes a probe's container, starts it and reads what it says.
-func (e *Engine) look(ctx context.Context, s service, spec engine.Spec, r runtimeOf, folder string) (seen, error) {
+// lookInside makes a probe's container, starts it and reads what it says.
+func (e *Engine) lookInside(ctx context.Context, s service, spec engine.Spec, r runtimeOf, folder string) (seen, error) {
 	if err := os.MkdirAll(e.cfg.StateDir, 0o700); err != nil {
 		return seen{}, err
 	}
-	id, err := e.describe(ctx, spec, r, folder, "")
+	id, err := e.describeContainer(ctx, spec, r, folder, "")
 	if err != nil {
 		return seen{}, err
 	}
@@ -147,7 +147,7 @@ func (e *Engine) look(ctx context.Context, s service, spec engine.Spec, r runtim
 		return seen{}, err
 	}
 	var out, said bytes.Buffer
-	_, err = stdcopy.StdCopy(&bounded{left: mostSeen, to: &out}, &bounded{left: mostTold, to: &said}, stream.Reader)
+	_, err = stdcopy.StdCopy(&boundedLog{left: mostSeen, to: &out}, &boundedLog{left: mostTold, to: &said}, stream.Reader)
 	if ctx.Err() != nil { // its end closed the stream
 		return seen{}, fmt.Errorf("its container did not say what it sees within %s: %w", probeTimeout, ctx.Err())
 	}

@@ -38,8 +38,8 @@ const (
 	kata
 )
 
-// environment is what PID 1 is told by variables.
-func (r runtimeOf) environment() []string {
+// guestEnvironment is what PID 1 is told by variables.
+func (r runtimeOf) guestEnvironment() []string {
 	if r.ownKernel {
 		return nil
 	}

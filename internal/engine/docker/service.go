@@ -31,8 +31,8 @@ type service struct {
 	socket string
 }
 
-// connect makes a client; nothing is asked yet.
-func connect(host string) (service, error) {
+// connectService makes a client; nothing is asked yet.
+func connectService(host string) (service, error) {
 	socket, ok := strings.CutPrefix(host, "unix://")
 	if !ok || socket == "" || socket[0] != '/' {
 		return service{}, fault.Invalid("docker.host is %q, and must be the socket of a Docker daemon on this host, as unix:///var/run/docker.sock", host)
@@ -44,10 +44,10 @@ func connect(host string) (service, error) {
 	return service{Client: c, socket: socket}, nil
 }
 
-// dial connects and agrees on a version of the API. What does not answer is
+// dialHost connects and agrees on a version of the API. What does not answer is
 // fault.ErrUnavailable with the remedy.
-func dial(ctx context.Context, host string) (service, error) {
-	s, err := connect(host)
+func dialHost(ctx context.Context, host string) (service, error) {
+	s, err := connectService(host)
 	if err != nil {
 		return s, err
 	}
@@ -71,14 +71,14 @@ func (s service) absent(err error) error {
 	}
 }
 
-// lost tells whether an error says that there is no service any more, not what it answered:
+// isLost tells whether an error says that there is no service any more, not what it answered:
 // one that dies in the middle cuts its answer off.
-func lost(err error) bool {
+func isLost(err error) bool {
 	return client.IsErrConnectionFailed(err) || errors.Is(err, fault.ErrUnavailable) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// gone tells whether the service does not know what was asked for.
-func gone(err error) bool { return errdefs.IsNotFound(err) }
+// isGone tells whether the service does not know what was asked for.
+func isGone(err error) bool { return errdefs.IsNotFound(err) }
 
 // listener is the process that listens on the socket, the service or what started it: its
 // mounts are those that the service has.
@@ -109,9 +109,9 @@ func (s service) listener(ctx context.Context) (process.ID, error) {
 	return id, err
 }
 
-// files is the limit of open files that the service can give: without CAP_SYS_RESOURCE none
+// openFileLimit is the limit of open files that the service can give: without CAP_SYS_RESOURCE none
 // beyond its own.
-func (s service) files(ctx context.Context) (int64, error) {
+func (s service) openFileLimit(ctx context.Context) (int64, error) {
 	id, err := s.listener(ctx)
 	if err != nil {
 		return 0, err
@@ -123,9 +123,9 @@ func (s service) files(ctx context.Context) (int64, error) {
 	return int64(min(noFile, own.Max)), nil
 }
 
-// within runs f where the service sees the mounts that it makes: in the mount namespace of
+// withinMounts runs f where the service sees the mounts that it makes: in the mount namespace of
 // who listens on the socket, on a thread that nothing else uses.
-func (s service) within(ctx context.Context, f func() error) error {
+func (s service) withinMounts(ctx context.Context, f func() error) error {
 	id, err := s.listener(ctx)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (s service) within(ctx context.Context, f func() error) error {
 		return err
 	}
 	defer ns.Close()
-	return aside.do(func() error { return enterMounts(ns, f) })
+	return aside.doOnThread(func() error { return enterMounts(ns, f) })
 }
 
 // mountsOf holds the mount namespace of a process. It is for the caller's own thread: one that
@@ -165,8 +165,8 @@ func enterMounts(ns *os.File, f func() error) error {
 	return f()
 }
 
-// fits refuses a service with which this engine's promises can't be kept.
-func fits(ctx context.Context, s service, info system.Info) error {
+// checkService refuses a service with which this engine's promises can't be kept.
+func checkService(ctx context.Context, s service, info system.Info) error {
 	version, err := s.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
 		return s.absent(err)

@@ -81,7 +81,7 @@ func TestServiceInNamespacesOfItsOwn(t *testing.T) {
 	}
 	for visit := range 5 {
 		first := ""
-		err := service{socket: socket}.within(t.Context(), func() error {
+		err := service{socket: socket}.withinMounts(t.Context(), func() error {
 			first, err = os.Readlink("/proc/1/ns/mnt") // in the service's own /proc it is process 1
 			return err
 		})

@@ -30,8 +30,8 @@ const repository = "cofferdam/skeleton"
 // templates have in their top directory.
 const mostSkeletons = 4
 
-// ours are what the service has of this installation.
-func (e *Engine) ours() client.Filters {
+// ownFilters are what the service has of this installation.
+func (e *Engine) ownFilters() client.Filters {
 	return make(client.Filters).Add("label", labelInstallation+"="+e.installation)
 }
 
@@ -40,14 +40,14 @@ func kernels(name string) bool { return name == "proc" || name == "sys" || name 
 
 // skeletonTar is an image with the entries: empty directories and files, and links. It is
 // the same whenever it is made.
-func skeletonTar(entries []entry) ([]byte, error) {
+func skeletonTar(entries []rootEntry) ([]byte, error) {
 	all := slices.Clone(entries)
 	for _, name := range []string{"proc", "sys", "dev", "run", "tmp"} {
-		if !slices.ContainsFunc(all, func(en entry) bool { return en.name == name }) {
-			all = append(all, entry{name: name, dir: true})
+		if !slices.ContainsFunc(all, func(en rootEntry) bool { return en.name == name }) {
+			all = append(all, rootEntry{name: name, dir: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b rootEntry) int { return cmp.Compare(a.name, b.name) })
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for _, en := range all {
@@ -68,7 +68,7 @@ func skeletonTar(entries []entry) ([]byte, error) {
 
 // skeleton is the id of the image with the entries, which is imported if the service does
 // not have it. No registry is asked, ever.
-func (e *Engine) skeleton(ctx context.Context, s service, entries []entry) (string, error) {
+func (e *Engine) skeleton(ctx context.Context, s service, entries []rootEntry) (string, error) {
 	data, err := skeletonTar(entries)
 	if err != nil {
 		return "", err
@@ -77,7 +77,7 @@ func (e *Engine) skeleton(ctx context.Context, s service, entries []entry) (stri
 	tag := e.installation[:8] + "-" + hex.EncodeToString(sum[:8])
 	e.importing.Lock()
 	defer e.importing.Unlock()
-	had, err := s.ImageList(ctx, client.ImageListOptions{Filters: e.ours()})
+	had, err := s.ImageList(ctx, client.ImageListOptions{Filters: e.ownFilters()})
 	if err != nil {
 		return "", fmt.Errorf("list the images of the Docker daemon: %w", err)
 	}
@@ -104,7 +104,7 @@ func (e *Engine) importSkeleton(ctx context.Context, s service, data []byte, tag
 		return "", fmt.Errorf("import the skeleton of a root: %w", err)
 	}
 	defer answer.Close()
-	if err := refused(answer); err != nil {
+	if err := importError(answer); err != nil {
 		return "", fmt.Errorf("import the skeleton of a root: %w", err)
 	}
 	image, err := s.ImageInspect(ctx, repository+":"+tag)
@@ -114,9 +114,9 @@ func (e *Engine) importSkeleton(ctx context.Context, s service, data []byte, tag
 	return image.ID, nil
 }
 
-// refused reads what the service says of an import to its end: that it failed comes as one
+// importError reads what the service says of an import to its end: that it failed comes as one
 // of several messages.
-func refused(answer io.Reader) error {
+func importError(answer io.Reader) error {
 	said := json.NewDecoder(io.LimitReader(answer, 1<<20))
 	for {
 		var message struct {
@@ -141,12 +141,12 @@ func (e *Engine) leftBehind(ctx context.Context) (map[string][]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	s, err := e.dial(ctx)
+	s, err := e.dialService(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close() //nolint:errcheck // nothing is on its way
-	found, err := s.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.ours()})
+	found, err := s.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.ownFilters()})
 	if err != nil {
 		return nil, fmt.Errorf("list the containers of the Docker daemon: %w", err)
 	}
@@ -174,7 +174,7 @@ func (e *Engine) removeOrphans(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	s, err := e.dial(ctx)
+	s, err := e.dialService(ctx)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (e *Engine) removeOrphans(ctx context.Context) error {
 			continue
 		}
 		for _, c := range containers {
-			errs = append(errs, remove(ctx, s, c))
+			errs = append(errs, removeContainer(ctx, s, c))
 		}
 	}
 	return errors.Join(errs...)
@@ -203,7 +203,7 @@ func (e *Engine) removeContainers(ctx context.Context, id string) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	s, err := dial(bounded, e.cfg.Host)
+	s, err := dialHost(bounded, e.cfg.Host)
 	if err != nil {
 		return err
 	}
@@ -216,22 +216,22 @@ func (e *Engine) removeContainers(ctx context.Context, id string) error {
 }
 
 func (e *Engine) removeAll(ctx context.Context, s service, id string) error {
-	found, err := s.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.ours().Add("label", labelSandbox+"="+id)})
+	found, err := s.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.ownFilters().Add("label", labelSandbox+"="+id)})
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, c := range found.Items {
-		errs = append(errs, remove(ctx, s, c.ID))
+		errs = append(errs, removeContainer(ctx, s, c.ID))
 	}
 	return errors.Join(errs...)
 }
 
-// remove kills and removes one; one that another removes is waited for.
-func remove(ctx context.Context, s service, container string) error {
+// removeContainer kills and removes one; one that another removes is waited for.
+func removeContainer(ctx context.Context, s service, container string) error {
 	for {
 		_, err := s.ContainerRemove(ctx, container, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		if err == nil || gone(err) {
+		if err == nil || isGone(err) {
 			return nil
 		}
 		if !conflicts(err) {

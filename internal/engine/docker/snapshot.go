@@ -29,8 +29,8 @@ const snapshotTimeout = 10 * time.Minute
 
 const recipeVersion = 2
 
-// recipe says what a snapshot needs to be restored.
-type recipe struct {
+// snapshotRecipe says what a snapshot needs to be restored.
+type snapshotRecipe struct {
 	Version int         `json:"version"`
 	Spec    engine.Spec `json:"spec"` // of the source, complete
 }
@@ -45,8 +45,8 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	default:
 		return fault.Invalid("a snapshot holds %q or %q, not %q", engine.ContentsMemory, engine.ContentsFiles, contents)
 	}
-	made := recipe{Version: recipeVersion}
-	if err := readJSON(i.file(specName), &made.Spec); err != nil {
+	made := snapshotRecipe{Version: recipeVersion}
+	if err := readJSON(i.ownFile(specName), &made.Spec); err != nil {
 		return fault.Wrap(fault.ErrConflict, err, "sandbox %s can't be snapshotted: it has ended", i.id)
 	}
 	if err := image.Make(dir); err != nil {
@@ -54,7 +54,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotTimeout)
 	defer cancel()
-	err := i.pack(ctx, filepath.Join(dir, upperName))
+	err := i.packLayer(ctx, filepath.Join(dir, upperName))
 	if err == nil {
 		err = writeJSON(filepath.Join(dir, recipeName), made)
 	}
@@ -67,11 +67,11 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	return nil
 }
 
-// pack has the keeper hold the channel while a stage archives the layer, so that nobody
+// packLayer has the keeper hold the channel while a stage archives the layer, so that nobody
 // takes the pause for an end.
-func (i *Instance) pack(ctx context.Context, to string) error {
+func (i *Instance) packLayer(ctx context.Context, to string) error {
 	step := func(name, what string) ([]string, error) {
-		dir := i.file(name)
+		dir := i.ownFile(name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -88,14 +88,14 @@ func (i *Instance) pack(ctx context.Context, to string) error {
 		return err
 	}
 	return i.engine.home.Freeze(ctx, keeper.Freeze{
-		ID: i.id, Keep: true, Dir: i.engine.home.Path(i.id), Log: i.file(logName), Env: environment(),
+		ID: i.id, Keep: true, Dir: i.engine.home.Path(i.id), Log: i.ownFile(logName), Env: stageEnvironment(),
 		Steps: [][]string{packing, goingOn}, Undo: [][]string{goingOn},
 	})
 }
 
 // packed is the stage that holds a container and archives its layer.
 func packed(ctx context.Context, t task) error {
-	s, err := dial(ctx, t.Host)
+	s, err := dialHost(ctx, t.Host)
 	if err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func packed(ctx context.Context, t task) error {
 	if _, err := s.ContainerPause(ctx, t.Container, client.ContainerPauseOptions{}); err != nil {
 		return err
 	}
-	return s.within(ctx, func() error { return layer.Pack(ground{place: t.Place}.files(0), t.To, layer.Owners{}) })
+	return s.withinMounts(ctx, func() error { return layer.Pack(ground{place: t.Place}.filesDir(0), t.To, layer.Owners{}) })
 }
 
-// goOn is the stage that has a container go on.
-func goOn(ctx context.Context, t task) error {
-	s, err := dial(ctx, t.Host)
+// letGoOn is the stage that has a container go on.
+func letGoOn(ctx context.Context, t task) error {
+	s, err := dialHost(ctx, t.Host)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func goOn(ctx context.Context, t task) error {
 // unpause has a container go on; nothing is wrong if it does already, or has ended.
 func unpause(ctx context.Context, s service, container string) error {
 	_, err := s.ContainerUnpause(ctx, container, client.ContainerUnpauseOptions{})
-	if err == nil || gone(err) {
+	if err == nil || isGone(err) {
 		return nil
 	}
 	// Of one that is not held the service says so in words only.
@@ -141,7 +141,7 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if _, err := e.images.Verify(dir); err != nil {
 		return nil, err
 	}
-	var r recipe
+	var r snapshotRecipe
 	if err := readJSON(filepath.Join(dir, recipeName), &r); err != nil {
 		return nil, fault.Wrap(fault.ErrConflict, err, "the image at %s is not a snapshot of this engine", dir)
 	}
@@ -151,5 +151,5 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if r.Spec.Root != spec.Root {
 		return nil, fault.New(fault.ErrConflict, "the snapshot of sandbox %s does not fit sandbox %s: it is on the root %s, not on %s", r.Spec.ID, spec.ID, r.Spec.Root.Path, spec.Root.Path)
 	}
-	return e.make(ctx, spec, filepath.Join(dir, upperName))
+	return e.makeInstance(ctx, spec, filepath.Join(dir, upperName))
 }

@@ -18,9 +18,9 @@ type threads struct {
 // aside are the process's.
 var aside threads //nolint:gochecknoglobals // a thread is the process's, whatever engine uses it
 
-// do runs f on one, and returns when it has.
-func (t *threads) do(f func() error) error {
-	work := t.take()
+// doOnThread runs f on one, and returns when it has.
+func (t *threads) doOnThread(f func() error) error {
+	work := t.takeThread()
 	done := make(chan error, 1)
 	work <- func() { done <- errand.Try(f) }
 	err := <-done
@@ -30,7 +30,7 @@ func (t *threads) do(f func() error) error {
 	return err
 }
 
-func (t *threads) take() chan func() {
+func (t *threads) takeThread() chan func() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(t.idle); n > 0 {

@@ -14,9 +14,9 @@ var files embed.FS
 
 // Stage is the program: static, for this architecture; nil where this binary was built
 // without it.
-func Stage() ([]byte, error) { return stage(files) }
+func Stage() ([]byte, error) { return readStage(files) }
 
-func stage(files fs.FS) ([]byte, error) {
+func readStage(files fs.FS) ([]byte, error) {
 	data, err := fs.ReadFile(files, "bin/cofferdam-stage")
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(data) == 0) {
 		return nil, nil

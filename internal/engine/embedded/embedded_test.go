@@ -11,11 +11,11 @@ func TestStage(t *testing.T) {
 		"missing": {"bin/.keep": {}},
 		"empty":   {"bin/cofferdam-stage": {}},
 	} {
-		if data, err := stage(files); data != nil || err != nil {
+		if data, err := readStage(files); data != nil || err != nil {
 			t.Errorf("%s: %q %v", name, data, err)
 		}
 	}
-	data, err := stage(fstest.MapFS{"bin/cofferdam-stage": {Data: []byte("x")}})
+	data, err := readStage(fstest.MapFS{"bin/cofferdam-stage": {Data: []byte("x")}})
 	if err != nil || string(data) != "x" {
 		t.Errorf("%q %v", data, err)
 	}

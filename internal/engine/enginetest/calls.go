@@ -54,18 +54,18 @@ func CallSuite(t *testing.T, s CallSubject) {
 	t.Helper()
 	t.Run("values", s.values)
 	t.Run("failures", s.failures)
-	t.Run("limits", s.limits)
+	t.Run("limits", s.testLimits)
 	t.Run("bad calls", s.badCalls)
 	t.Run("nothing stays", s.nothingStays)
 	t.Run("nothing is reached", s.nothingIsReached)
-	t.Run("tools", s.tools)
-	t.Run("many at once", s.many)
+	t.Run("tools", s.testTools)
+	t.Run("many at once", s.testMany)
 	t.Run("who leaves", s.leaves)
-	t.Run("close", s.close)
+	t.Run("close", s.testClose)
 }
 
-// call runs code that has to run.
-func (s CallSubject) call(t *testing.T, call engine.Call) engine.CallResult {
+// callCode runs code that has to run.
+func (s CallSubject) callCode(t *testing.T, call engine.Call) engine.CallResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), longestWait*4)
 	defer cancel()
@@ -76,34 +76,34 @@ func (s CallSubject) call(t *testing.T, call engine.Call) engine.CallResult {
 	return r
 }
 
-func (s CallSubject) code(t *testing.T, code string) engine.CallResult {
+func (s CallSubject) runCode(t *testing.T, code string) engine.CallResult {
 	t.Helper()
-	return s.call(t, engine.Call{Code: code})
+	return s.callCode(t, engine.Call{Code: code})
 }
 
-// want fails the test unless code comes to a value.
-func (s CallSubject) want(t *testing.T, call engine.Call, value string) {
+// wantValue fails the test unless code comes to a value.
+func (s CallSubject) wantValue(t *testing.T, call engine.Call, value string) {
 	t.Helper()
-	if r := s.call(t, call); r.Failure != nil || r.Value != value {
+	if r := s.callCode(t, call); r.Failure != nil || r.Value != value {
 		t.Errorf("%.80q came to %.200q, %+v; want %s", call.Code, r.Value, r.Failure, value)
 	}
 }
 
 func (s CallSubject) values(t *testing.T) {
 	for _, language := range append([]string{""}, s.Caller.Languages()[:1]...) {
-		s.want(t, engine.Call{Language: language, Code: s.Code.Two}, "2")
+		s.wantValue(t, engine.Call{Language: language, Code: s.Code.Two}, "2")
 	}
-	s.want(t, engine.Call{Code: s.Code.Nothing}, "")
-	r := s.code(t, s.Code.Writes)
+	s.wantValue(t, engine.Call{Code: s.Code.Nothing}, "")
+	r := s.runCode(t, s.Code.Writes)
 	if r.Stdout != "out\n" || r.Stderr != "err\n" || r.Truncated || r.Failure != nil || r.MemoryBytes <= 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// fails has code fail in one way.
-func (s CallSubject) fails(t *testing.T, call engine.Call, kind engine.FailureKind) engine.CallResult {
+// wantFailure has code fail in one way.
+func (s CallSubject) wantFailure(t *testing.T, call engine.Call, kind engine.FailureKind) engine.CallResult {
 	t.Helper()
-	r := s.call(t, call)
+	r := s.callCode(t, call)
 	switch {
 	case r.Failure == nil:
 		t.Errorf("%.60q came to %.80q; it has to fail with %s", call.Code, r.Value, kind)
@@ -115,23 +115,23 @@ func (s CallSubject) fails(t *testing.T, call engine.Call, kind engine.FailureKi
 }
 
 func (s CallSubject) failures(t *testing.T) {
-	r := s.fails(t, engine.Call{Code: s.Code.Throws}, engine.FailThrown)
+	r := s.wantFailure(t, engine.Call{Code: s.Code.Throws}, engine.FailThrown)
 	if !strings.Contains(r.Failure.Message, "boom") {
 		t.Errorf("it says %q", r.Failure.Message)
 	}
-	s.fails(t, engine.Call{Code: s.Code.Wrong}, engine.FailSyntax)
-	s.fails(t, engine.Call{Code: s.Code.Never}, engine.FailPending)
-	s.want(t, engine.Call{Code: s.Code.Two}, "2")
+	s.wantFailure(t, engine.Call{Code: s.Code.Wrong}, engine.FailSyntax)
+	s.wantFailure(t, engine.Call{Code: s.Code.Never}, engine.FailPending)
+	s.wantValue(t, engine.Call{Code: s.Code.Two}, "2")
 }
 
-func (s CallSubject) limits(t *testing.T) {
+func (s CallSubject) testLimits(t *testing.T) {
 	t.Run("time", func(t *testing.T) {
-		s.fails(t, engine.Call{Code: s.Code.ForEver, Limits: engine.CallLimits{Time: 20 * time.Millisecond}}, engine.FailTime)
-		s.fails(t, engine.Call{Code: s.Code.ForEver, Limits: engine.CallLimits{Life: 20 * time.Millisecond}}, engine.FailTime)
+		s.wantFailure(t, engine.Call{Code: s.Code.ForEver, Limits: engine.CallLimits{Time: 20 * time.Millisecond}}, engine.FailTime)
+		s.wantFailure(t, engine.Call{Code: s.Code.ForEver, Limits: engine.CallLimits{Life: 20 * time.Millisecond}}, engine.FailTime)
 	})
 	t.Run("memory", func(t *testing.T) {
 		const most = 16 << 20
-		r := s.fails(t, engine.Call{Code: s.Code.Hungry, Limits: engine.CallLimits{MemoryBytes: most, Time: time.Minute}}, engine.FailMemory)
+		r := s.wantFailure(t, engine.Call{Code: s.Code.Hungry, Limits: engine.CallLimits{MemoryBytes: most, Time: time.Minute}}, engine.FailMemory)
 		if r.MemoryBytes > most+(1<<20) {
 			t.Errorf("it had %d bytes", r.MemoryBytes)
 		}
@@ -140,19 +140,19 @@ func (s CallSubject) limits(t *testing.T) {
 		}
 	})
 	t.Run("stack", func(t *testing.T) {
-		s.fails(t, engine.Call{Code: s.Code.Deep}, engine.FailStack)
+		s.wantFailure(t, engine.Call{Code: s.Code.Deep}, engine.FailStack)
 	})
 	t.Run("output", func(t *testing.T) {
-		r := s.fails(t, engine.Call{Code: s.Code.Chatty, Limits: engine.CallLimits{OutputBytes: 1_000, Time: 50 * time.Millisecond}}, engine.FailTime)
+		r := s.wantFailure(t, engine.Call{Code: s.Code.Chatty, Limits: engine.CallLimits{OutputBytes: 1_000, Time: 50 * time.Millisecond}}, engine.FailTime)
 		if len(r.Stdout)+len(r.Stderr) != 1_000 || !r.Truncated {
 			t.Errorf("it wrote %d and %d bytes, truncated %t", len(r.Stdout), len(r.Stderr), r.Truncated)
 		}
-		s.fails(t, engine.Call{Code: s.Code.Long}, engine.FailOutput)
-		if r := s.call(t, engine.Call{Code: s.Code.Long, Limits: engine.CallLimits{OutputBytes: 8 << 20}}); len(r.Value) != 4<<20+2 {
+		s.wantFailure(t, engine.Call{Code: s.Code.Long}, engine.FailOutput)
+		if r := s.callCode(t, engine.Call{Code: s.Code.Long, Limits: engine.CallLimits{OutputBytes: 8 << 20}}); len(r.Value) != 4<<20+2 {
 			t.Errorf("a text of 4 MiB came as %d bytes, %+v", len(r.Value), r.Failure)
 		}
 	})
-	s.want(t, engine.Call{Code: s.Code.Two}, "2")
+	s.wantValue(t, engine.Call{Code: s.Code.Two}, "2")
 }
 
 func (s CallSubject) badCalls(t *testing.T) {
@@ -177,24 +177,24 @@ func (s CallSubject) badCalls(t *testing.T) {
 // nothingStays: what one call leaves, the next does not find. That it would be found in
 // one place is shown first.
 func (s CallSubject) nothingStays(t *testing.T) {
-	s.want(t, engine.Call{Code: s.Code.Both}, "true")
+	s.wantValue(t, engine.Call{Code: s.Code.Both}, "true")
 	for range 40 { // more than are kept ready
-		if r := s.code(t, s.Code.Leaves); r.Failure != nil {
+		if r := s.runCode(t, s.Code.Leaves); r.Failure != nil {
 			t.Fatalf("%+v", r.Failure)
 		}
-		s.want(t, engine.Call{Code: s.Code.Finds}, "false")
+		s.wantValue(t, engine.Call{Code: s.Code.Finds}, "false")
 	}
 }
 
 func (s CallSubject) nothingIsReached(t *testing.T) {
 	t.Setenv("COFFERDAM_TEST_REACHED", "reached")
-	s.want(t, engine.Call{Code: s.Code.Reaches}, "[]")
+	s.wantValue(t, engine.Call{Code: s.Code.Reaches}, "[]")
 }
 
 // told is what a tool was asked.
 type told struct{ name, arguments string }
 
-func (s CallSubject) tools(t *testing.T) {
+func (s CallSubject) testTools(t *testing.T) {
 	var asked []told
 	call := func(name, arguments string, reply engine.ToolReply) engine.Call {
 		return engine.Call{Code: s.Code.Tool(name, arguments), Tool: func(_ context.Context, name, arguments string) engine.ToolReply {
@@ -202,7 +202,7 @@ func (s CallSubject) tools(t *testing.T) {
 			return reply
 		}}
 	}
-	s.want(t, call("add", `{"a":1,"b":[2,"\u0000\n€"]}`, engine.ToolReply{Result: `{"sum":3}`}), `{"sum":3}`)
+	s.wantValue(t, call("add", `{"a":1,"b":[2,"\u0000\n€"]}`, engine.ToolReply{Result: `{"sum":3}`}), `{"sum":3}`)
 	if len(asked) != 1 || asked[0].name != "add" || !sameJSON(asked[0].arguments, `{"a":1,"b":[2,"\u0000\n€"]}`) {
 		t.Errorf("the tool was asked %q", asked)
 	}
@@ -214,7 +214,7 @@ func (s CallSubject) tools(t *testing.T) {
 		"too much":   call("pay", `{"a":"`+strings.Repeat("x", s.Caller.Bounds().Ask)+`"}`, engine.ToolReply{Result: "1"}),
 		"not UTF-8?": call("pay", `{"a":"\ud800"}`, engine.ToolReply{Refusal: "what is that"}),
 	} {
-		if r := s.call(t, c); r.Failure != nil || !strings.HasPrefix(r.Value, `"`) {
+		if r := s.callCode(t, c); r.Failure != nil || !strings.HasPrefix(r.Value, `"`) {
 			t.Errorf("%s: it came to %q, %+v; want the text of a refusal", name, r.Value, r.Failure)
 		}
 	}
@@ -233,9 +233,9 @@ func (s CallSubject) toolsTakeNoTime(t *testing.T) {
 		}
 		return engine.ToolReply{Result: "7"}
 	}
-	s.want(t, slow, "7")
+	s.wantValue(t, slow, "7")
 	slow.Limits.Life = limit
-	s.fails(t, slow, engine.FailTime)
+	s.wantFailure(t, slow, engine.FailTime)
 }
 
 func sameJSON(a, b string) bool {
@@ -243,8 +243,8 @@ func sameJSON(a, b string) bool {
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// many: calls run beside each other, and each gets its own value.
-func (s CallSubject) many(t *testing.T) {
+// testMany: calls run beside each other, and each gets its own value.
+func (s CallSubject) testMany(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
@@ -279,11 +279,11 @@ func (s CallSubject) leaves(t *testing.T) {
 	if _, err := s.Caller.Call(ctx, engine.Call{Code: s.Code.ForEver}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a call that computes, whose client left, ended with %v", err)
 	}
-	s.want(t, engine.Call{Code: s.Code.Two}, "2")
+	s.wantValue(t, engine.Call{Code: s.Code.Two}, "2")
 }
 
-// close: calls end with their engine, and none begins again.
-func (s CallSubject) close(t *testing.T) {
+// testClose: calls end with their engine, and none begins again.
+func (s CallSubject) testClose(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		_, err := s.Caller.Call(context.Background(), engine.Call{Code: s.Code.Tool("wait", `{}`), Tool: func(ctx context.Context, _, _ string) engine.ToolReply {

@@ -82,15 +82,15 @@ func testNoNetwork(t *testing.T, s *Subject) {
 		return "bash -c 'read -t 2 line <>/dev/tcp/" + host + "/" + port + " && echo $line' 2>&1; true"
 	}
 	probe := dial("127.0.0.1", port)
-	b := s.create(t, nil)
-	if got := b.sh("ls /sys/class/net 2>/dev/null; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '"); strings.Trim(got, "lo\n") != "" {
+	b := s.createBox(t, nil)
+	if got := b.runScript("ls /sys/class/net 2>/dev/null; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '"); strings.Trim(got, "lo\n") != "" {
 		t.Errorf("interfaces: %q", got)
 	}
-	if got := b.sh(probe); strings.Contains(got, "reached") {
+	if got := b.runScript(probe); strings.Contains(got, "reached") {
 		t.Errorf("the host's loopback answered: %q", got)
 	}
 	for _, address := range []string{"169.254.169.254", "192.0.2.1", hostAddress(t)} {
-		if got := b.sh(dial(address, port)); !strings.Contains(got, "unreachable") {
+		if got := b.runScript(dial(address, port)); !strings.Contains(got, "unreachable") {
 			t.Errorf("there seems to be a route to %s: %q", address, got)
 		}
 	}
@@ -100,8 +100,8 @@ func testNoNetwork(t *testing.T, s *Subject) {
 	if s.WeakHost != "" {
 		probe = dial(s.WeakHost, port)
 	}
-	weak := s.create(t, func(spec *engine.Spec) { spec.Weak = true; spec.ID += "-weak" })
-	if got := weak.sh(probe); !strings.Contains(got, "reached") {
+	weak := s.createBox(t, func(spec *engine.Spec) { spec.Weak = true; spec.ID += "-weak" })
+	if got := weak.runScript(probe); !strings.Contains(got, "reached") {
 		t.Errorf("the probe does not find the listener in the weak sandbox either: %q", got)
 	}
 }
@@ -126,17 +126,17 @@ func hostAddress(t *testing.T) string {
 // second sandbox of it.
 func testReadOnlyRoot(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	spec := s.Spec(b.id)
 	before, err := os.Stat(spec.Root.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := b.exec("", "/bin/sh", "-c", "echo mine > /home/agent/mark && cat /home/agent/mark"); r.out != "mine\n" {
+	if r := b.execAs("", "/bin/sh", "-c", "echo mine > /home/agent/mark && cat /home/agent/mark"); r.out != "mine\n" {
 		t.Fatalf("the home is not writable: %+v", r)
 	}
-	second := s.create(t, func(spec *engine.Spec) { spec.ID += "-2" })
-	if got := second.sh("ls /home/agent"); strings.Contains(got, "mark") {
+	second := s.createBox(t, func(spec *engine.Spec) { spec.ID += "-2" })
+	if got := second.runScript("ls /home/agent"); strings.Contains(got, "mark") {
 		t.Errorf("a second sandbox sees %q", got)
 	}
 	after, err := os.Stat(spec.Root.Path)
@@ -152,22 +152,22 @@ func testReadOnlyRoot(t *testing.T, s *Subject) {
 // /tmp, far beyond the memory limit.
 func testDiskCap(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, func(spec *engine.Spec) {
+	b := s.createBox(t, func(spec *engine.Spec) {
 		spec.Limits.DiskBytes = 48 << 20
 		spec.Limits.MemoryBytes = 192 << 20 // of which /dev/shm is half
 		spec.Mounts = append(spec.Mounts, engine.Mount{Destination: "/tmp", SizeBytes: 300 << 20, Mode: 0o1777})
 	})
 	for file, megabytes := range map[string]int{"/home/agent/big": 48, "/tmp/big": 300, "/dev/shm/big": 96} {
-		r := b.exec("", "/bin/sh", "-c", fmt.Sprintf("dd if=/dev/zero of=%s bs=1M count=%d", file, megabytes+100))
+		r := b.execAs("", "/bin/sh", "-c", fmt.Sprintf("dd if=/dev/zero of=%s bs=1M count=%d", file, megabytes+100))
 		if r.exit.Code == 0 || !strings.Contains(r.err, "No space left") {
 			t.Errorf("%s took more than %d MiB: %+v", file, megabytes, r)
 		}
-		b.sh("rm " + file)
+		b.runScript("rm " + file)
 	}
-	if got := b.sh("dd if=/dev/zero of=/dev/shm/big bs=1M count=95 2>/dev/null && rm /dev/shm/big && echo there is room"); got != "there is room" {
+	if got := b.runScript("dd if=/dev/zero of=/dev/shm/big bs=1M count=95 2>/dev/null && rm /dev/shm/big && echo there is room"); got != "there is room" {
 		t.Errorf("/dev/shm is less than half of the memory: %q", got)
 	}
-	if got := b.sh("echo alive > /home/agent/small && cat /home/agent/small"); got != "alive" {
+	if got := b.runScript("echo alive > /home/agent/small && cat /home/agent/small"); got != "alive" {
 		t.Errorf("after the full disk: %q", got)
 	}
 }
@@ -176,9 +176,9 @@ func testDiskCap(t *testing.T, s *Subject) {
 // which is counted; below it the same command succeeds.
 func testMemory(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, func(spec *engine.Spec) { spec.Limits.MemoryBytes = 128 << 20 })
-	b.sh("head -c 10000000 /dev/zero | tail >/dev/null")
-	r := b.exec("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
+	b := s.createBox(t, func(spec *engine.Spec) { spec.Limits.MemoryBytes = 128 << 20 })
+	b.runScript("head -c 10000000 /dev/zero | tail >/dev/null")
+	r := b.execAs("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
 	stats, counted := b.inst.Stats(t.Context())
 	if counted == nil && stats.MemoryKills > 0 && b.answersAtLast() {
 		if r.exit.Code != 128+int(unix.SIGKILL) {
@@ -197,12 +197,12 @@ func testMemory(t *testing.T, s *Subject) {
 // testCPU: a busy loop gets its share of a CPU and no more.
 func testCPU(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, func(spec *engine.Spec) { spec.Limits.CPU = 0.2 })
+	b := s.createBox(t, func(spec *engine.Spec) { spec.Limits.CPU = 0.2 })
 	before, err := b.inst.Stats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.sh("timeout 2 sh -c 'while :; do :; done'; true")
+	b.runScript("timeout 2 sh -c 'while :; do :; done'; true")
 	after, err := b.inst.Stats(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -221,8 +221,8 @@ const forkBomb = `n=0; while [ $n -lt 600 ]; do sleep 100 & n=$((n+1)); done; ec
 // with RLIMIT_NPROC out of the way of root, and the host is not affected.
 func testPids(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
-	b.exec("", "/bin/sh", "-c", forkBomb)
+	b := s.createBox(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
+	b.execAs("", "/bin/sh", "-c", forkBomb)
 	stats, err := b.inst.Stats(t.Context())
 	if err != nil || stats.Pids > 512+4*64 {
 		t.Errorf("host tasks %d (%v)", stats.Pids, err)
@@ -233,18 +233,18 @@ func testPids(t *testing.T, s *Subject) {
 // command suffers from what it leaves, whoever's processes they are.
 func testNProc(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
-	if got := b.sh("grep ^Cap /proc/self/status | cut -f2 | sort -u"); strings.Trim(got, "0") != "" || got == "" {
+	b := s.createBox(t, func(spec *engine.Spec) { spec.Limits.Pids = 64 })
+	if got := b.runScript("grep ^Cap /proc/self/status | cut -f2 | sort -u"); strings.Trim(got, "0") != "" || got == "" {
 		t.Errorf("a command has capabilities, with which it may exceed the limit: %q", got)
 	}
-	if r := b.exec("", "/bin/sh", "-c", forkBomb+"; wait"); strings.Contains(r.out, "started 600") || r.exit.Code == 0 {
+	if r := b.execAs("", "/bin/sh", "-c", forkBomb+"; wait"); strings.Contains(r.out, "started 600") || r.exit.Code == 0 {
 		t.Errorf("600 processes under a limit of 64: %+v", r)
 	}
 	for range 10 { // The bomb's processes live on: that the shell has ended freed one place only.
 		var group sync.WaitGroup
 		for range 3 {
 			group.Go(func() {
-				if got := b.exec("", "/bin/echo", "alive"); got.out != "alive\n" {
+				if got := b.execAs("", "/bin/echo", "alive"); got.out != "alive\n" {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
 					exit, err := b.inst.Wait(ctx) // if it has ended, how
@@ -260,21 +260,21 @@ func testNProc(t *testing.T, s *Subject) {
 func testOwnKernel(t *testing.T, s *Subject) {
 	t.Helper()
 	const limit = 768 << 20
-	b := s.create(t, func(spec *engine.Spec) { spec.Limits.MemoryBytes = limit })
+	b := s.createBox(t, func(spec *engine.Spec) { spec.Limits.MemoryBytes = limit })
 	var host unix.Utsname
 	if err := unix.Uname(&host); err != nil {
 		t.Fatal(err)
 	}
-	if got, own := b.sh("uname -rv"), unix.ByteSliceToString(host.Release[:]); strings.Contains(got, own) {
+	if got, own := b.runScript("uname -rv"), unix.ByteSliceToString(host.Release[:]); strings.Contains(got, own) {
 		t.Errorf("uname says %q, as the host does", got)
 	}
 	for _, device := range []string{"/dev/mem", "/dev/kvm", "/dev/sda", "/dev/net/tun", "/dev/vhost-net"} {
-		if r := b.exec("root", "/bin/cat", device); r.exit.Code == 0 {
+		if r := b.execAs("root", "/bin/cat", device); r.exit.Code == 0 {
 			t.Errorf("%s could be read", device)
 		}
 	}
 	var kib int64
-	if got := b.sh("grep MemTotal: /proc/meminfo"); !scanned(got, "MemTotal: %d kB", &kib) || kib<<10 > limit || kib<<10 < limit/2 {
+	if got := b.runScript("grep MemTotal: /proc/meminfo"); !scanned(got, "MemTotal: %d kB", &kib) || kib<<10 > limit || kib<<10 < limit/2 {
 		t.Errorf("of %d bytes of memory the sandbox is told %q", limit, got)
 	}
 }
@@ -301,7 +301,7 @@ func testUserMapping(t *testing.T, s *Subject) {
 			}
 		}
 	}
-	b := s.create(t, func(spec *engine.Spec) {
+	b := s.createBox(t, func(spec *engine.Spec) {
 		spec.Mounts = append(
 			spec.Mounts,
 			engine.Mount{Source: shared, Destination: "/workspace"},
@@ -309,10 +309,10 @@ func testUserMapping(t *testing.T, s *Subject) {
 			engine.Mount{Source: filepath.Join(fixed, "theirs"), Destination: "/workspace/guarded", ReadOnly: true},
 		)
 	})
-	if got := b.sh("stat -c %u:%g /workspace/theirs /data/theirs; cat /workspace/theirs"); got != "1000:1000\n1000:1000\nbefore" {
+	if got := b.runScript("stat -c %u:%g /workspace/theirs /data/theirs; cat /workspace/theirs"); got != "1000:1000\n1000:1000\nbefore" {
 		t.Errorf("the user's file inside: %q", got)
 	}
-	b.sh("echo after > /workspace/theirs && mkdir /workspace/dir && echo new > /workspace/dir/ours")
+	b.runScript("echo after > /workspace/theirs && mkdir /workspace/dir && echo new > /workspace/dir/ours")
 	for name, want := range map[string]string{"theirs": "after\n", "dir/ours": "new\n", "dir": ""} {
 		var st unix.Stat_t
 		path := filepath.Join(shared, name)
@@ -324,7 +324,7 @@ func testUserMapping(t *testing.T, s *Subject) {
 		}
 	}
 	for _, write := range []string{"echo x > /data/theirs", "echo x > /data/new", "rm /data/theirs", "chmod 777 /data/theirs", "echo x > /workspace/guarded", "rm /workspace/guarded"} {
-		if r := b.exec("", "/bin/sh", "-c", write); r.exit.Code == 0 {
+		if r := b.execAs("", "/bin/sh", "-c", write); r.exit.Code == 0 {
 			t.Errorf("%q succeeded on a read-only mount", write)
 		}
 	}
@@ -337,12 +337,12 @@ func testUserMapping(t *testing.T, s *Subject) {
 // without a way to any.
 func testNonRootUser(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	if got := b.sh("id -u; id -g"); got != "1000\n1000" {
+	b := s.createBox(t, nil)
+	if got := b.runScript("id -u; id -g"); got != "1000\n1000" {
 		t.Errorf("ids %q", got)
 	}
 	for _, user := range []string{"", "root"} {
-		r := b.exec(user, "/bin/grep", "-E", "^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs)", "/proc/self/status")
+		r := b.execAs(user, "/bin/grep", "-E", "^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs)", "/proc/self/status")
 		for line := range strings.Lines(r.out) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 			value = strings.TrimSpace(value)
@@ -358,7 +358,7 @@ func testNonRootUser(t *testing.T, s *Subject) {
 		}
 	}
 	for _, forbidden := range []string{"mknod /tmp/d c 1 1", "mount -t tmpfs x /tmp", "chroot / true", "echo 1 > /proc/sys/kernel/hostname"} {
-		if r := b.exec("root", "/bin/sh", "-c", forbidden); r.exit.Code == 0 {
+		if r := b.execAs("root", "/bin/sh", "-c", forbidden); r.exit.Code == 0 {
 			t.Errorf("%q succeeded", forbidden)
 		}
 	}

@@ -21,7 +21,7 @@ func (b *box) snapshot(contents engine.Contents) string {
 	}
 	dir := filepath.Join(b.t.TempDir(), "snapshot")
 	if err := source.Snapshot(b.t.Context(), dir, contents); err != nil {
-		b.t.Fatalf("snapshot: %v%s", err, b.log())
+		b.t.Fatalf("snapshot: %v%s", err, b.readLog())
 	}
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm() != 0o700 {
@@ -34,9 +34,9 @@ func (b *box) snapshot(contents engine.Contents) string {
 	return dir
 }
 
-// copy is the spec of a copy of the box, under another id. None is the begin of
+// copySpec is the spec of a copy of the box, under another id. None is the begin of
 // another, which an engine may take for it.
-func (b *box) copy(name string) engine.Spec {
+func (b *box) copySpec(name string) engine.Spec {
 	spec := b.Spec(name + "-" + b.id)
 	spec.Mounts, spec.Limits = b.spec.Mounts, b.spec.Limits
 	return spec
@@ -45,12 +45,12 @@ func (b *box) copy(name string) engine.Spec {
 // restore starts a copy, which the test's end destroys.
 func (b *box) restore(t *testing.T, dir, name string) *box {
 	t.Helper()
-	spec := b.copy(name)
+	spec := b.copySpec(name)
 	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	inst, err := b.restorer(t).Restore(ctx, spec, dir)
 	if err != nil {
-		t.Fatalf("restore: %v%s", err, b.log())
+		t.Fatalf("restore: %v%s", err, b.readLog())
 	}
 	c := &box{Subject: b.Subject, t: t, id: spec.ID, inst: inst}
 	t.Cleanup(func() {
@@ -72,11 +72,11 @@ func (b *box) restorer(t *testing.T) engine.Restorer {
 	return r
 }
 
-// adopt attaches to a command that came with the copy.
-func (b *box) adopt(id string) net.Conn {
+// adoptCommand attaches to a command that came with the copy.
+func (b *box) adoptCommand(id string) net.Conn {
 	b.t.Helper()
 	if err := b.Keeper.Adopt(b.t.Context(), b.id, keeper.Command{ID: id, Argv: []string{"adopted"}}, keeper.ExecOptions{AwaitReader: true}); err != nil {
-		b.t.Fatalf("adopt %s: %v%s", id, err, b.log())
+		b.t.Fatalf("adopt %s: %v%s", id, err, b.readLog())
 	}
 	conn, err := b.Keeper.Attach(b.t.Context(), b.id, id, 0)
 	if err != nil {
@@ -88,5 +88,5 @@ func (b *box) adopt(id string) net.Conn {
 
 // counting counts up by one for each line that it reads, and says so.
 func counting(id string) channel.Exec {
-	return shell(id, `i=0; while read -r l; do i=$((i+1)); echo "$l is $i"; done; echo "over at $i"`)
+	return shellExec(id, `i=0; while read -r l; do i=$((i+1)); echo "$l is $i"; done; echo "over at $i"`)
 }

@@ -16,8 +16,8 @@ import (
 // others; nothing else in the instance has any; and nothing of them is left.
 func testElevated(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	elevator, ok := b.inst.(engine.Elevator)
+	b := s.createBox(t, nil)
+	elevator, ok := b.inst.(engine.PrivilegedRunner)
 	if !ok || s.Elevated == "" {
 		t.Fatalf("the instance runs programs with rights: %t; the suite was given the agent's program: %q", ok, s.Elevated)
 	}
@@ -34,7 +34,7 @@ func testElevated(t *testing.T, s *Subject) {
 		t.Errorf("who has rights gave a file to another: code %d, %q, %v", code, out, err)
 	}
 	for _, user := range []string{"root", ""} {
-		if r := b.exec(user, "/bin/sh", "-c", gives); r.exit.Code == 0 {
+		if r := b.execAs(user, "/bin/sh", "-c", gives); r.exit.Code == 0 {
 			t.Errorf("the user %q gave a file away without rights: %+v", user, r)
 		}
 	}
@@ -51,7 +51,7 @@ func testElevated(t *testing.T, s *Subject) {
 		}
 	}
 	for _, user := range []string{"root", ""} {
-		r := b.exec(user, "/bin/cat", "/proc/self/status")
+		r := b.execAs(user, "/bin/cat", "/proc/self/status")
 		if user != "" && strings.Contains(r.exit.Error, "the agent may not act as the user") {
 			continue // there is one user only
 		}
@@ -80,7 +80,7 @@ print(len(os.getxattr("/home/agent/capable", "security.capability")))'`
 		t.Errorf("capabilities of a file: code %d, %q, %v; want them set, or nothing is tested", code, out, err)
 	}
 	for _, user := range []string{"root", ""} {
-		r := b.exec(user, "/home/agent/capable", "/proc/self/status")
+		r := b.execAs(user, "/home/agent/capable", "/proc/self/status")
 		if user != "" && strings.Contains(r.exit.Error, "the agent may not act as the user") {
 			continue // there is one user only
 		}
@@ -122,10 +122,10 @@ func testNothingElevatedIsLeft(t *testing.T, b *box, run func(ctx context.Contex
 		t.Fatalf("code %d, %q, %v", code, out, err)
 	}
 	const sleeping = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep '^sleep 100'; true"
-	if got := b.sh(sleeping); got != "" {
+	if got := b.runScript(sleeping); got != "" {
 		t.Errorf("what had rights left processes: %q", got)
 	}
-	if got := b.sh("stat -c '%u:%g %a' /home/agent/marked; /home/agent/marked -u; /home/agent/marked -g"); got != "7:8 6755\n1000\n1000" {
+	if got := b.runScript("stat -c '%u:%g %a' /home/agent/marked; /home/agent/marked -u; /home/agent/marked -g"); got != "7:8 6755\n1000\n1000" {
 		t.Errorf("a marked program of another user's: %q, want it there, and nothing gained", got)
 	}
 	// What goes on starting processes of its own session is killed faster than it starts them.
@@ -133,7 +133,7 @@ func testNothingElevatedIsLeft(t *testing.T, b *box, run func(ctx context.Contex
 	if code, out, err := run(t.Context(), forks); err != nil || code != 0 {
 		t.Fatalf("code %d, %q, %v", code, out, err)
 	}
-	if got := b.sh(sleeping); got != "" {
+	if got := b.runScript(sleeping); got != "" {
 		t.Errorf("what had rights goes on starting processes: %q", got)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -144,12 +144,12 @@ func testNothingElevatedIsLeft(t *testing.T, b *box, run func(ctx context.Contex
 		_, _, err := run(ctx, "touch /tmp/begun; sleep 1002")
 		ended <- err
 	}()
-	for started := time.Now(); b.sh("ls /tmp/begun 2>/dev/null; true") == ""; {
+	for started := time.Now(); b.runScript("ls /tmp/begun 2>/dev/null; true") == ""; {
 		if time.Since(started) > longestWait {
 			t.Fatal("the program does not begin")
 		}
 	}
-	if got := b.sh(sleeping); !strings.Contains(got, "sleep 1002") {
+	if got := b.runScript(sleeping); !strings.Contains(got, "sleep 1002") {
 		t.Errorf("the probe does not see a program that runs: %q", got)
 	}
 	cancel(enough)

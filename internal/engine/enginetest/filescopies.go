@@ -22,15 +22,15 @@ import (
 func testSourceOfFiles(t *testing.T, s *Subject) {
 	t.Helper()
 	const times = 3
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	own := s.Own(b.id)
-	count := b.start("count", counting("count"))
+	count := b.startCommand("count", counting("count"))
 	defer count.Close()
 	var dirs []string
 	for i := range times {
-		b.say(count, "s")
-		b.until(count, "s is "+strconv.Itoa(i+1)+"\n")
-		b.sh("echo " + strconv.Itoa(i) + " >> " + own + "/lines")
+		b.typeLine(count, "s")
+		b.readUntil(count, "s is "+strconv.Itoa(i+1)+"\n")
+		b.runScript("echo " + strconv.Itoa(i) + " >> " + own + "/lines")
 		dirs = append(dirs, b.snapshot(engine.ContentsFiles))
 	}
 	if err := channel.NewWriter(count).WriteFrame(channel.FrameStdin, nil); err != nil {
@@ -40,7 +40,7 @@ func testSourceOfFiles(t *testing.T, s *Subject) {
 		t.Errorf("the counter: %+v", r)
 	}
 	c := b.restore(t, dirs[1], "k")
-	if got := c.sh("cat " + s.Own(c.id) + "/lines"); got != "0\n1" {
+	if got := c.runScript("cat " + s.Own(c.id) + "/lines"); got != "0\n1" {
 		t.Errorf("the second copy has %q", got)
 	}
 	if s.hasMemory(t) {
@@ -61,8 +61,8 @@ func testFilesFullDisk(t *testing.T, s *Subject) {
 	if os.Geteuid() != 0 {
 		t.Skip("a small disk takes root")
 	}
-	b := s.create(t, nil)
-	count := b.start("count", counting("count"))
+	b := s.createBox(t, nil)
+	count := b.startCommand("count", counting("count"))
 	defer count.Close()
 	place := t.TempDir()
 	if err := unix.Mount("tmpfs", place, "tmpfs", 0, "size=1m"); err != nil {
@@ -73,15 +73,15 @@ func testFilesFullDisk(t *testing.T, s *Subject) {
 			t.Error(err)
 		}
 	}()
-	b.sh("dd if=/dev/urandom of=" + s.Own(b.id) + "/big bs=1M count=4 2>/dev/null")
+	b.runScript("dd if=/dev/urandom of=" + s.Own(b.id) + "/big bs=1M count=4 2>/dev/null")
 	if err := b.snapshotter().Snapshot(t.Context(), filepath.Join(place, "image"), engine.ContentsFiles); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("a snapshot beyond the disk: %v", err)
 	}
 	if left, err := os.ReadDir(place); err != nil || len(left) > 0 {
 		t.Errorf("a snapshot that failed left %v (%v)", left, err)
 	}
-	b.say(count, "on")
-	b.until(count, "on is 1\n")
+	b.typeLine(count, "on")
+	b.readUntil(count, "on is 1\n")
 	b.snapshot(engine.ContentsFiles)
 }
 
@@ -90,7 +90,7 @@ func testFilesFullDisk(t *testing.T, s *Subject) {
 func testFilesEnding(t *testing.T, s *Subject) {
 	t.Helper()
 	for i := range 3 {
-		b := s.create(t, func(spec *engine.Spec) { spec.ID += "-" + string(rune('a'+i)) })
+		b := s.createBox(t, func(spec *engine.Spec) { spec.ID += "-" + string(rune('a'+i)) })
 		written := make(chan error, 1)
 		dir := filepath.Join(t.TempDir(), "snapshot")
 		go func() { written <- b.snapshotter().Snapshot(t.Context(), dir, engine.ContentsFiles) }()
@@ -120,7 +120,7 @@ func testFilesEnding(t *testing.T, s *Subject) {
 // testFilesRefused: what is wrong with the question.
 func testFilesRefused(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	taken := t.TempDir()
 	for name, tt := range map[string]struct {
 		dir      string
@@ -139,12 +139,12 @@ func testFilesRefused(t *testing.T, s *Subject) {
 		t.Errorf("what was there is gone: %v", err)
 	}
 	dir := b.snapshot(engine.ContentsFiles)
-	spec := b.copy("x")
+	spec := b.copySpec("x")
 	spec.ID = b.id
 	if _, err := b.restorer(t).Restore(t.Context(), spec, dir); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("an id that is taken: %v", err)
 	}
-	if got := b.sh("echo on"); got != "on" {
+	if got := b.runScript("echo on"); got != "on" {
 		t.Errorf("after the refusals: %q", got)
 	}
 }

@@ -56,7 +56,7 @@ func (b *box) freeze() string {
 	b.t.Helper()
 	dir := filepath.Join(b.t.TempDir(), "image")
 	if err := b.freezer().Freeze(b.t.Context(), dir); err != nil {
-		b.t.Fatalf("freeze: %v%s", err, b.log())
+		b.t.Fatalf("freeze: %v%s", err, b.readLog())
 	}
 	known, err := b.Keeper.Get(b.t.Context(), b.id)
 	if err != nil || !known.Frozen || !known.Alive || known.Exit != nil {
@@ -72,18 +72,18 @@ func (b *box) freeze() string {
 	return dir
 }
 
-func (b *box) thaw(dir string) {
+func (b *box) thawFrom(dir string) {
 	b.t.Helper()
 	if err := b.freezer().Thaw(b.t.Context(), dir); err != nil {
-		b.t.Fatalf("thaw: %v%s", err, b.log())
+		b.t.Fatalf("thaw: %v%s", err, b.readLog())
 	}
 	if known, err := b.Keeper.Get(b.t.Context(), b.id); err != nil || known.Frozen || !known.Alive || len(known.Pids) == 0 {
 		b.t.Fatalf("the keeper says of a thawed sandbox: %+v, %v", known, err)
 	}
 }
 
-// until reads a command's output until it contains want, and returns it.
-func (b *box) until(conn net.Conn, want string) string {
+// readUntil reads a command's output until it contains want, and returns it.
+func (b *box) readUntil(conn net.Conn, want string) string {
 	b.t.Helper()
 	if err := conn.SetDeadline(time.Now().Add(longestWait)); err != nil {
 		b.t.Fatal(err)
@@ -101,31 +101,31 @@ func (b *box) until(conn net.Conn, want string) string {
 	return all.String()
 }
 
-// say types a line for a command.
-func (b *box) say(conn net.Conn, line string) {
+// typeLine types a line for a command.
+func (b *box) typeLine(conn net.Conn, line string) {
 	b.t.Helper()
 	if err := channel.NewWriter(conn).WriteFrame(channel.FrameStdin, []byte(line+"\n")); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func shell(id, script string) channel.Exec {
+func shellExec(id, script string) channel.Exec {
 	return channel.Exec{ID: id, Argv: []string{"/bin/sh", "-c", script}, Dir: "/", Stdin: true}
 }
 
 // testCountsOn: a process in the middle of counting, its files and its input.
 func testCountsOn(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	file := "/tmp/freeze-" + b.id
-	b.sh("echo kept > " + file)
-	conn := b.start("count", shell("count", `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo n$i; sleep 0.02; done & read line; kill $!; echo "got $line"; cat `+file+"; rm "+file))
+	b.runScript("echo kept > " + file)
+	conn := b.startCommand("count", shellExec("count", `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo n$i; sleep 0.02; done & read line; kill $!; echo "got $line"; cat `+file+"; rm "+file))
 	defer conn.Close()
-	got := b.until(conn, "n5\n")
+	got := b.readUntil(conn, "n5\n")
 	dir := b.freeze()
-	b.thaw(dir)
-	got += b.until(conn, "n"+strconv.Itoa(strings.Count(got, "\n")+10)+"\n")
-	b.say(conn, "word")
+	b.thawFrom(dir)
+	got += b.readUntil(conn, "n"+strconv.Itoa(strings.Count(got, "\n")+10)+"\n")
+	b.typeLine(conn, "word")
 	end := b.collect(conn)
 	if !strings.HasSuffix(end.out, "got word\nkept\n") || end.exit.Code != 0 {
 		t.Errorf("the end: %+v", end)
@@ -143,14 +143,14 @@ func testCountsOn(t *testing.T, s *Subject) {
 func testMuchOutput(t *testing.T, s *Subject) {
 	t.Helper()
 	const lines = 1_500_000
-	b := s.create(t, nil)
-	conn := b.start("much", shell("much", "seq 1 "+strconv.Itoa(lines)))
+	b := s.createBox(t, nil)
+	conn := b.startCommand("much", shellExec("much", "seq 1 "+strconv.Itoa(lines)))
 	defer conn.Close()
-	first := b.until(conn, "\n1000\n")
+	first := b.readUntil(conn, "\n1000\n")
 	collected := make(chan result, 1)
 	go func() { collected <- b.collect(conn) }()
 	for range 2 {
-		b.thaw(b.freeze())
+		b.thawFrom(b.freeze())
 	}
 	got := first + (<-collected).out
 	var want bytes.Buffer
@@ -166,23 +166,23 @@ func testMuchOutput(t *testing.T, s *Subject) {
 // testTerminal: a shell's variables, directory, terminal and its size.
 func testTerminal(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	exec := shell("shell", `stty -echo; while read -r line; do eval "$line"; done; echo over`)
+	b := s.createBox(t, nil)
+	exec := shellExec("shell", `stty -echo; while read -r line; do eval "$line"; done; echo over`)
 	exec.PTY, exec.Env = &channel.WindowSize{Rows: 41, Cols: 91}, map[string]string{"BEFORE": "given"}
-	conn := b.start("shell", exec)
+	conn := b.startCommand("shell", exec)
 	defer conn.Close()
-	b.say(conn, "cd /tmp; set_before=here; echo re''ady")
-	b.until(conn, "ready")
-	b.thaw(b.freeze())
-	b.say(conn, `echo "$BEFORE $set_before $(pwd) $(stty size) d"one`)
-	if got := b.until(conn, "done"); !strings.Contains(got, "given here /tmp 41 91 done") {
+	b.typeLine(conn, "cd /tmp; set_before=here; echo re''ady")
+	b.readUntil(conn, "ready")
+	b.thawFrom(b.freeze())
+	b.typeLine(conn, `echo "$BEFORE $set_before $(pwd) $(stty size) d"one`)
+	if got := b.readUntil(conn, "done"); !strings.Contains(got, "given here /tmp 41 91 done") {
 		t.Errorf("the terminal says %q", got)
 	}
 	if err := channel.NewWriter(conn).WriteJSON(channel.FrameResize, channel.WindowSize{Rows: 10, Cols: 20}); err != nil {
 		t.Fatal(err)
 	}
-	b.say(conn, "echo $(stty size) now")
-	b.until(conn, "10 20 now")
+	b.typeLine(conn, "echo $(stty size) now")
+	b.readUntil(conn, "10 20 now")
 	if err := channel.NewWriter(conn).WriteFrame(channel.FrameStdin, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -194,8 +194,8 @@ func testTerminal(t *testing.T, s *Subject) {
 // testFreezeTwice: each time by an engine that is new, as after a restart.
 func testFreezeTwice(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	conn := b.start("lines", shell("lines", `while read -r line; do echo "got $line"; done`))
+	b := s.createBox(t, nil)
+	conn := b.startCommand("lines", shellExec("lines", `while read -r line; do echo "got $line"; done`))
 	defer conn.Close()
 	waited := make(chan engine.Exit, 1)
 	go func(inst engine.Instance) {
@@ -206,15 +206,15 @@ func testFreezeTwice(t *testing.T, s *Subject) {
 		waited <- exit
 	}(b.inst)
 	for _, word := range []string{"one", "two"} {
-		b.say(conn, word)
-		b.until(conn, "got "+word)
+		b.typeLine(conn, word)
+		b.readUntil(conn, "got "+word)
 		dir := b.freeze()
 		inst, err := s.Reopen().Open(t.Context(), b.inst.Handle())
 		if err != nil {
 			t.Fatalf("open of a frozen instance: %v", err)
 		}
 		b.inst = inst
-		b.thaw(dir)
+		b.thawFrom(dir)
 	}
 	select {
 	case exit := <-waited:
@@ -241,9 +241,9 @@ func testRequestOnItsWay(t *testing.T, s *Subject) {
 		return // The guest's loopback is the host's, and names have no addresses there.
 	}
 	far := s.uplink(t)
-	b := s.create(t, nil)
-	b.name("held.example")
-	conn := b.start("client", channel.Exec{ID: "client", Dir: "/", Argv: []string{
+	b := s.createBox(t, nil)
+	b.configureNames("held.example")
+	conn := b.startCommand("client", channel.Exec{ID: "client", Dir: "/", Argv: []string{
 		"/bin/bash", "-c", `exec 3<>/dev/tcp/127.64.0.1/443; echo question >&3; read -t 20 line <&3; echo "got $line"`,
 	}})
 	defer conn.Close()
@@ -259,7 +259,7 @@ func testRequestOnItsWay(t *testing.T, s *Subject) {
 	if _, err := stream.Write([]byte("answer")); err != nil { // while it is frozen
 		t.Fatal(err)
 	}
-	b.thaw(dir)
+	b.thawFrom(dir)
 	if _, err := stream.Write([]byte(" at last\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func testRequestOnItsWay(t *testing.T, s *Subject) {
 	}}); err != nil {
 		t.Errorf("resume: %v", err)
 	}
-	now, err := strconv.ParseInt(b.sh("date +%s"), 10, 64)
+	now, err := strconv.ParseInt(b.runScript("date +%s"), 10, 64)
 	if off := time.Now().Unix() - now; err != nil || off < -1 || off > 20 {
 		t.Errorf("the guest's clock is %d seconds off after a thaw (%v)", off, err)
 	}

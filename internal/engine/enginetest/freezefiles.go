@@ -12,14 +12,14 @@ import (
 // that was in memory; it can be frozen again afterwards, both ways, and copied.
 func testFreezeFiles(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	own := s.Own(b.id)
-	boot := b.sh("cat /proc/sys/kernel/random/boot_id")
-	b.sh("cd " + own + " && echo one > kept && chmod 700 kept && rm -f lower")
+	boot := b.runScript("cat /proc/sys/kernel/random/boot_id")
+	b.runScript("cd " + own + " && echo one > kept && chmod 700 kept && rm -f lower")
 	if s.hasMemory(t) {
-		b.sh("echo gone > /tmp/gone")
+		b.runScript("echo gone > /tmp/gone")
 	}
-	reader := b.start("reader", shell("reader", "cat"))
+	reader := b.startCommand("reader", shellExec("reader", "cat"))
 	defer reader.Close()
 	dir := b.freezeFiles()
 	if end := b.collect(reader); !strings.Contains(end.exit.Error, "only its files were kept") {
@@ -30,16 +30,16 @@ func testFreezeFiles(t *testing.T, s *Subject) {
 		t.Fatalf("open of a frozen instance: %v", err)
 	}
 	b.inst = inst
-	b.thaw(dir)
+	b.thawFrom(dir)
 	b.configure(b.spec)
 	b.wantAnew(boot, "one\n700\nkept")
-	b.sh("cd " + own + " && echo two >> kept")
-	b.thaw(b.freeze())
+	b.runScript("cd " + own + " && echo two >> kept")
+	b.thawFrom(b.freeze())
 	c := b.restore(t, b.snapshot(engine.ContentsFiles), "k")
-	if got := c.sh("cd " + s.Own(c.id) + " && cat kept"); got != "one\ntwo" {
+	if got := c.runScript("cd " + s.Own(c.id) + " && cat kept"); got != "one\ntwo" {
 		t.Errorf("a copy has %q", got)
 	}
-	b.thaw(b.freezeFiles())
+	b.thawFrom(b.freezeFiles())
 	b.configure(b.spec)
 	b.wantAnew(boot, "one\ntwo\n700\nkept")
 }
@@ -48,16 +48,16 @@ func testFreezeFiles(t *testing.T, s *Subject) {
 func (b *box) wantAnew(boot, want string) {
 	b.t.Helper()
 	look := "cd " + b.Own(b.id) + " && cat kept && stat -c %a kept && ls"
-	if got := b.sh(look); got != want {
+	if got := b.runScript(look); got != want {
 		b.t.Errorf("after a thaw there is %q", got)
 	}
 	if !b.hasMemory(b.t) { // its kernel is the host's
 		return
 	}
-	if got := b.sh("ls /tmp && ! pgrep -x cat"); got != "" {
+	if got := b.runScript("ls /tmp && ! pgrep -x cat"); got != "" {
 		b.t.Errorf("after a thaw there is in memory, or runs, %q", got)
 	}
-	if now := b.sh("cat /proc/sys/kernel/random/boot_id"); now == boot || len(now) != len(boot) {
+	if now := b.runScript("cat /proc/sys/kernel/random/boot_id"); now == boot || len(now) != len(boot) {
 		b.t.Errorf("the boot's id is %q, and was %q", now, boot)
 	}
 }
@@ -73,7 +73,7 @@ func (b *box) freezeFiles() string {
 	b.t.Helper()
 	dir := filepath.Join(b.t.TempDir(), "image")
 	if err := b.freezer().FreezeFiles(b.t.Context(), dir); err != nil {
-		b.t.Fatalf("freeze: %v%s", err, b.log())
+		b.t.Fatalf("freeze: %v%s", err, b.readLog())
 	}
 	known, err := b.Keeper.Get(b.t.Context(), b.id)
 	if err != nil || !known.Frozen || !known.Alive || known.Exit != nil {

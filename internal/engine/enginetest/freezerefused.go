@@ -19,7 +19,7 @@ import (
 // frozen.
 func testDamagedImage(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	dir := b.freeze()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) < 2 {
@@ -45,8 +45,8 @@ func testDamagedImage(t *testing.T, s *Subject) {
 	if known, err := b.Keeper.Get(t.Context(), b.id); err != nil || !known.Frozen {
 		t.Errorf("after refused thaws: %+v, %v", known, err)
 	}
-	b.thaw(dir)
-	if got := b.sh("echo whole"); got != "whole" {
+	b.thawFrom(dir)
+	if got := b.runScript("echo whole"); got != "whole" {
 		t.Errorf("after the thaw of the whole image: %q", got)
 	}
 }
@@ -55,8 +55,8 @@ func testDamagedImage(t *testing.T, s *Subject) {
 // back, so it can't be frozen; it goes on as if nobody had tried.
 func testFreezeUnread(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	conn := b.start("lines", shell("lines", `while read -r line; do echo "got $line"; done`))
+	b := s.createBox(t, nil)
+	conn := b.startCommand("lines", shellExec("lines", `while read -r line; do echo "got $line"; done`))
 	defer conn.Close()
 	if err := b.inst.Signal(t.Context(), int(unix.SIGSTOP)); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func testFreezeUnread(t *testing.T, s *Subject) {
 			t.Fatal("a stopped sandbox goes on answering")
 		}
 	}
-	b.say(conn, "unread")
+	b.typeLine(conn, "unread")
 	dir := filepath.Join(t.TempDir(), "image")
 	if err := b.freezer().Freeze(t.Context(), dir); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("freeze: %v", err)
@@ -77,17 +77,17 @@ func testFreezeUnread(t *testing.T, s *Subject) {
 	if err := b.inst.Signal(t.Context(), int(unix.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
-	b.until(conn, "got unread")
-	b.thaw(b.freeze())
+	b.readUntil(conn, "got unread")
+	b.thawFrom(b.freeze())
 }
 
 // testDestroyFrozen: its commands end as those of any destroyed sandbox.
 func testDestroyFrozen(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	conn := b.start("long", shell("long", "echo on; sleep 1000"))
+	b := s.createBox(t, nil)
+	conn := b.startCommand("long", shellExec("long", "echo on; sleep 1000"))
 	defer conn.Close()
-	b.until(conn, "on\n") // it is not the guest's process any more, which has the sandbox's name
+	b.readUntil(conn, "on\n") // it is not the guest's process any more, which has the sandbox's name
 	dir := b.freeze()
 	waited := make(chan engine.Exit, 1)
 	go func() {
@@ -117,7 +117,7 @@ func testDestroyFrozen(t *testing.T, s *Subject) {
 func testFreezeEnding(t *testing.T, s *Subject) {
 	t.Helper()
 	for i := range 3 {
-		b := s.create(t, func(spec *engine.Spec) { spec.ID += "-" + strconv.Itoa(i) })
+		b := s.createBox(t, func(spec *engine.Spec) { spec.ID += "-" + strconv.Itoa(i) })
 		frozen := make(chan error, 1)
 		dir := filepath.Join(t.TempDir(), "image")
 		go func() { frozen <- b.freezer().Freeze(t.Context(), dir) }()
@@ -131,7 +131,7 @@ func testFreezeEnding(t *testing.T, s *Subject) {
 			t.Fatal(lost)
 		}
 		if err == nil && known.Frozen && killed != nil { // the kill came too late
-			b.thaw(dir)
+			b.thawFrom(dir)
 			continue
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), longestWait)
@@ -155,7 +155,7 @@ func testFreezeEnding(t *testing.T, s *Subject) {
 // testFreezeTaken: an image is never written over another.
 func testFreezeTaken(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	dir := t.TempDir()
 	if err := b.freezer().Freeze(t.Context(), dir); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("freeze: %v", err)
@@ -163,7 +163,7 @@ func testFreezeTaken(t *testing.T, s *Subject) {
 	if _, err := os.Stat(dir); err != nil {
 		t.Errorf("what was there is gone: %v", err)
 	}
-	if got := b.sh("echo on"); got != "on" {
+	if got := b.runScript("echo on"); got != "on" {
 		t.Errorf("after the refusal: %q", got)
 	}
 }
@@ -172,7 +172,7 @@ func testFreezeTaken(t *testing.T, s *Subject) {
 // one that died, gets it.
 func testFreezeAgain(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	dir := b.freeze()
 	if err := b.freezer().Freeze(t.Context(), dir); err != nil {
 		t.Errorf("freeze of a frozen instance: %v", err)
@@ -192,9 +192,9 @@ func testFreezeAgain(t *testing.T, s *Subject) {
 		t.Errorf("completing a freeze: %v", err)
 	}
 	for range 2 { // The second finds it running.
-		b.thaw(dir)
+		b.thawFrom(dir)
 	}
-	if got := b.sh("echo on"); got != "on" {
+	if got := b.runScript("echo on"); got != "on" {
 		t.Errorf("after the thaw: %q", got)
 	}
 }

@@ -17,11 +17,11 @@ import (
 // testLife: create, exec over the channel, signal, wait, destroy.
 func testLife(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	if got := b.sh("echo out; echo err >&2"); got != "out" {
+	b := s.createBox(t, nil)
+	if got := b.runScript("echo out; echo err >&2"); got != "out" {
 		t.Errorf("stdout %q", got)
 	}
-	if r := b.exec("", "/bin/sh", "-c", "exit 7"); r.exit.Code != 7 {
+	if r := b.execAs("", "/bin/sh", "-c", "exit 7"); r.exit.Code != 7 {
 		t.Errorf("exit %+v, want 7", r.exit)
 	}
 	if ids, err := s.Engine.List(t.Context()); err != nil || !slices.Contains(ids, b.id) {
@@ -60,8 +60,8 @@ func testLife(t *testing.T, s *Subject) {
 // that goes on, and can end it; without the handle it can list and sweep.
 func testRestart(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	conn := b.start("before", channel.Exec{ID: "before", Argv: []string{"/bin/sh", "-c", "read line; echo got $line"}, Stdin: true, Dir: "/"})
+	b := s.createBox(t, nil)
+	conn := b.startCommand("before", channel.Exec{ID: "before", Argv: []string{"/bin/sh", "-c", "read line; echo got $line"}, Stdin: true, Dir: "/"})
 	defer conn.Close()
 
 	again := s.Reopen()
@@ -86,7 +86,7 @@ func testRestart(t *testing.T, s *Subject) {
 	if err := inst.Signal(t.Context(), int(unix.SIGCONT)); err != nil {
 		t.Errorf("thaw: %v", err)
 	}
-	if got := b.sh("echo thawed"); got != "thawed" {
+	if got := b.runScript("echo thawed"); got != "thawed" {
 		t.Errorf("after the thaw: %q", got)
 	}
 	if err := again.Sweep(t.Context(), b.id); err != nil {
@@ -115,7 +115,7 @@ func (b *box) answersWithin(wait time.Duration) bool {
 // destroyed, and says why.
 func testEnds(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	if err := b.inst.Signal(t.Context(), int(unix.SIGKILL)); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func testEnds(t *testing.T, s *Subject) {
 	}
 	canceled, stop := context.WithCancel(t.Context())
 	stop()
-	other := s.create(t, func(spec *engine.Spec) { spec.ID += "-2" })
+	other := s.createBox(t, func(spec *engine.Spec) { spec.ID += "-2" })
 	if _, err := other.inst.Wait(canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("wait with a context that has ended: %v", err)
 	}
@@ -160,7 +160,7 @@ func testErrors(t *testing.T, s *Subject) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			spec := s.spec(t)
+			spec := s.newSpec(t)
 			id := spec.ID
 			tc.change(&spec)
 			inst, err := s.Engine.Create(t.Context(), spec)
@@ -174,16 +174,16 @@ func testErrors(t *testing.T, s *Subject) {
 		})
 	}
 	t.Run("an id twice", func(t *testing.T) {
-		b := s.create(t, nil)
+		b := s.createBox(t, nil)
 		if _, err := s.Engine.Create(t.Context(), s.Spec(b.id)); !errors.Is(err, fault.ErrConflict) {
 			t.Errorf("a second one: %v", err)
 		}
-		if got := b.sh("echo first"); got != "first" {
+		if got := b.runScript("echo first"); got != "first" {
 			t.Errorf("the first one says %q", got)
 		}
 	})
 	t.Run("a caller that gave up", func(t *testing.T) {
-		spec := s.spec(t)
+		spec := s.newSpec(t)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if inst, err := s.Engine.Create(gone, spec); err == nil {

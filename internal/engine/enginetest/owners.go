@@ -28,14 +28,14 @@ func testRootsMapping(t *testing.T, s *Subject) {
 	if err := errors.Join(os.Chmod(shared, 0o755), os.Chown(shared, owner, owner)); err != nil {
 		t.Fatal(err)
 	}
-	b := s.create(t, func(spec *engine.Spec) {
+	b := s.createBox(t, func(spec *engine.Spec) {
 		spec.Owner.HostUID, spec.Owner.HostGID = 0, 0
 		spec.Mounts = append(spec.Mounts, engine.Mount{Source: shared, Destination: "/workspace"})
 	})
-	if got := b.sh("stat -c %u:%g /workspace /workspace/own"); got != "1000:1000\n1000:1000" {
+	if got := b.runScript("stat -c %u:%g /workspace /workspace/own"); got != "1000:1000\n1000:1000" {
 		t.Errorf("the owner's inside: %q", got)
 	}
-	b.sh("cd /workspace && echo after > own && mkdir dir && echo new > dir/new && ln -s own link && mv dir/new dir/newer")
+	b.runScript("cd /workspace && echo after > own && mkdir dir && echo new > dir/new && ln -s own link && mv dir/new dir/newer")
 	for _, name := range []string{"own", "dir", "dir/newer", "link"} {
 		var st unix.Stat_t
 		if err := unix.Lstat(filepath.Join(shared, name), &st); err != nil || st.Uid != owner || st.Gid != owner {
@@ -43,7 +43,7 @@ func testRootsMapping(t *testing.T, s *Subject) {
 		}
 	}
 	for _, write := range []string{"echo x > theirs", "echo x > root", "chmod 777 theirs", "chmod 777 root", "touch theirs"} {
-		if r := b.exec("", "/bin/sh", "-c", "cd /workspace && "+write); r.exit.Code == 0 {
+		if r := b.execAs("", "/bin/sh", "-c", "cd /workspace && "+write); r.exit.Code == 0 {
 			t.Errorf("%q succeeded on a third one's file", write)
 		}
 	}

@@ -39,7 +39,7 @@ func Main(m *testing.M, stage ...func(args []string) error) {
 	var err error
 	switch os.Args[1] {
 	case roleKeeper:
-		err = keep(os.Args[2])
+		err = runKeeper(os.Args[2])
 	case roleJoin:
 		err = keeper.CgroupExec(os.Args[2:])
 	case roleGuest:
@@ -65,10 +65,10 @@ func StageArgv(t *testing.T) []string {
 	return []string{self, roleStage}
 }
 
-// keep is the keeper. It ends when its test's process does, whose end of its standard input is closed then. The
+// runKeeper is the keeper. It ends when its test's process does, whose end of its standard input is closed then. The
 // kernel's signal at a parent's death would come when the thread that started the keeper ends, and a test's threads do:
 // engines end those that have taken a user or a namespace.
-func keep(socket string) error {
+func runKeeper(socket string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err

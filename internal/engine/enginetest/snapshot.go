@@ -60,23 +60,23 @@ func testSourceGoesOn(t *testing.T, s *Subject) {
 	t.Helper()
 	const lines = 600_000
 	far := s.uplink(t)
-	b := s.create(t, nil)
-	b.name("held.example")
-	client := b.start("client", channel.Exec{ID: "client", Dir: "/", Argv: []string{
+	b := s.createBox(t, nil)
+	b.configureNames("held.example")
+	client := b.startCommand("client", channel.Exec{ID: "client", Dir: "/", Argv: []string{
 		"/bin/bash", "-c", `exec 3<>/dev/tcp/127.64.0.1/443; echo question >&3; read -t 20 line <&3; echo "got $line"`,
 	}})
 	defer client.Close()
 	stream := <-far
-	count := b.start("count", counting("count"))
+	count := b.startCommand("count", counting("count"))
 	defer count.Close()
-	much := b.start("much", shell("much", "seq 1 "+strconv.Itoa(lines)))
+	much := b.startCommand("much", shellExec("much", "seq 1 "+strconv.Itoa(lines)))
 	defer much.Close()
-	first := b.until(much, "\n1000\n")
+	first := b.readUntil(much, "\n1000\n")
 	collected := make(chan result, 1)
 	go func() { collected <- b.collect(much) }()
 	for i := range 3 {
-		b.say(count, "s")
-		b.until(count, "s is "+strconv.Itoa(i+1)+"\n")
+		b.typeLine(count, "s")
+		b.readUntil(count, "s is "+strconv.Itoa(i+1)+"\n")
 		b.snapshot(engine.ContentsMemory)
 	}
 	b.snapshot(engine.ContentsFiles)
@@ -102,26 +102,26 @@ func testSourceGoesOn(t *testing.T, s *Subject) {
 // copy go different ways afterwards.
 func testCopyGoesOn(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	b.sh("echo home > /home/agent/f; echo tmp > /tmp/f; echo shm > /dev/shm/f; mkdir /home/agent/d")
-	count := b.start("count", counting("count"))
+	b := s.createBox(t, nil)
+	b.runScript("echo home > /home/agent/f; echo tmp > /tmp/f; echo shm > /dev/shm/f; mkdir /home/agent/d")
+	count := b.startCommand("count", counting("count"))
 	defer count.Close()
-	b.say(count, "source")
-	b.until(count, "source is 1\n")
+	b.typeLine(count, "source")
+	b.readUntil(count, "source is 1\n")
 	dir := b.snapshot(engine.ContentsMemory)
 	c := b.restore(t, dir, "k")
-	copied := c.adopt("count")
-	c.say(copied, "copy")
-	c.until(copied, "copy is 2\n")
-	b.say(count, "source")
-	b.until(count, "source is 2\n")
-	b.say(count, "source")
-	b.until(count, "source is 3\n")
-	if got := c.sh("cat /home/agent/f /tmp/f /dev/shm/f; ls -d /home/agent/d"); got != "home\ntmp\nshm\n/home/agent/d" {
+	copied := c.adoptCommand("count")
+	c.typeLine(copied, "copy")
+	c.readUntil(copied, "copy is 2\n")
+	b.typeLine(count, "source")
+	b.readUntil(count, "source is 2\n")
+	b.typeLine(count, "source")
+	b.readUntil(count, "source is 3\n")
+	if got := c.runScript("cat /home/agent/f /tmp/f /dev/shm/f; ls -d /home/agent/d"); got != "home\ntmp\nshm\n/home/agent/d" {
 		t.Errorf("the copy's files: %q", got)
 	}
-	c.sh("echo copy > /home/agent/f; rmdir /home/agent/d; echo copy > /tmp/f")
-	if got := b.sh("cat /home/agent/f /tmp/f; ls -d /home/agent/d"); got != "home\ntmp\n/home/agent/d" {
+	c.runScript("echo copy > /home/agent/f; rmdir /home/agent/d; echo copy > /tmp/f")
+	if got := b.runScript("cat /home/agent/f /tmp/f; ls -d /home/agent/d"); got != "home\ntmp\n/home/agent/d" {
 		t.Errorf("the source's files after the copy's writes: %q", got)
 	}
 	if err := channel.NewWriter(copied).WriteFrame(channel.FrameStdin, nil); err != nil {
@@ -136,7 +136,7 @@ func testCopyGoesOn(t *testing.T, s *Subject) {
 	if err := b.inst.Destroy(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := c.sh("cat /home/agent/f"); got != "copy" {
+	if got := c.runScript("cat /home/agent/f"); got != "copy" {
 		t.Errorf("the copy after its source's end: %q", got)
 	}
 }
@@ -147,15 +147,15 @@ func testCopyGoesOn(t *testing.T, s *Subject) {
 func testCopyInTheMiddle(t *testing.T, s *Subject) {
 	t.Helper()
 	far := s.uplink(t)
-	b := s.create(t, nil)
-	b.name("held.example")
-	client := b.start("client", channel.Exec{ID: "client", Dir: "/", Argv: []string{
+	b := s.createBox(t, nil)
+	b.configureNames("held.example")
+	client := b.startCommand("client", channel.Exec{ID: "client", Dir: "/", Argv: []string{
 		"/bin/bash", "-c", `exec 3<>/dev/tcp/127.64.0.1/443; echo question >&3; read line <&3; echo "got '$line'"`,
 	}})
 	defer client.Close()
 	stream := <-far
-	sink := b.start("sink", shell("sink", "cat > /dev/null; echo sunk"))
-	source := b.start("source", shell("source", "yes"))
+	sink := b.startCommand("sink", shellExec("sink", "cat > /dev/null; echo sunk"))
+	source := b.startCommand("source", shellExec("source", "yes"))
 	var flows sync.WaitGroup
 	flows.Go(func() {
 		out, buf := channel.NewWriter(sink), make([]byte, channel.MaxPayload)
@@ -175,15 +175,15 @@ func testCopyInTheMiddle(t *testing.T, s *Subject) {
 	for i := range 3 {
 		dir := b.snapshot(engine.ContentsMemory)
 		c := b.restore(t, dir, "k"+strconv.Itoa(i))
-		c.until(c.adopt("source"), "y\ny\n")
-		sunk := c.adopt("sink")
+		c.readUntil(c.adoptCommand("source"), "y\ny\n")
+		sunk := c.adoptCommand("sink")
 		if err := channel.NewWriter(sunk).WriteFrame(channel.FrameStdin, nil); err != nil {
 			t.Fatal(err)
 		}
 		if r := c.collect(sunk); r.out != "sunk\n" || r.exit.Code != 0 {
 			t.Errorf("the copy's reader of much: %+v", r)
 		}
-		if r := c.collect(c.adopt("client")); r.out != "got ''\n" {
+		if r := c.collect(c.adoptCommand("client")); r.out != "got ''\n" {
 			t.Errorf("the copy's client: %+v", r)
 		}
 	}
@@ -202,12 +202,12 @@ func testCopyInTheMiddle(t *testing.T, s *Subject) {
 // lower, and has no more network than its source.
 func testLimitsOfACopy(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	dir := b.snapshot(engine.ContentsMemory)
 	b.spec.Limits.MemoryBytes = 128 << 20
 	c := b.restore(t, dir, "k")
 	const interfaces = "ls /sys/class/net 2>/dev/null; cat /proc/net/dev | cut -d: -f1"
-	if source, copied := b.sh(interfaces), c.sh(interfaces); source != copied {
+	if source, copied := b.runScript(interfaces), c.runScript(interfaces); source != copied {
 		t.Errorf("the copy has the interfaces %q, its source %q", copied, source)
 	}
 	caps, err := s.Engine.Capabilities(t.Context())
@@ -217,13 +217,13 @@ func testLimitsOfACopy(t *testing.T, s *Subject) {
 	if !slices.Contains(caps.Enforces, engine.ControlMemory) {
 		return
 	}
-	c.exec("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
+	c.execAs("", "/bin/sh", "-c", "head -c 1000000000 /dev/zero | tail >/dev/null")
 	ctx, cancel := context.WithTimeout(t.Context(), longestWait)
 	defer cancel()
 	if exit, err := c.inst.Wait(ctx); err != nil || !exit.OOM {
 		t.Errorf("a copy past its memory: %+v, %v", exit, err)
 	}
-	if got := b.sh("echo on"); got != "on" {
+	if got := b.runScript("echo on"); got != "on" {
 		t.Errorf("the source: %q", got)
 	}
 }
@@ -233,10 +233,10 @@ func testLimitsOfACopy(t *testing.T, s *Subject) {
 func testCopiesAtOnce(t *testing.T, s *Subject) {
 	t.Helper()
 	const copies = 4
-	b := s.create(t, func(spec *engine.Spec) { spec.Limits.DiskBytes = 256 << 20 })
-	b.sh("dd if=/dev/urandom of=/home/agent/big bs=1M count=50 2>/dev/null; echo x > /home/agent/gone; sync")
-	sum := b.sh("md5sum < /home/agent/big")
-	b.sh("rm /home/agent/gone /home/agent/lower")
+	b := s.createBox(t, func(spec *engine.Spec) { spec.Limits.DiskBytes = 256 << 20 })
+	b.runScript("dd if=/dev/urandom of=/home/agent/big bs=1M count=50 2>/dev/null; echo x > /home/agent/gone; sync")
+	sum := b.runScript("md5sum < /home/agent/big")
+	b.runScript("rm /home/agent/gone /home/agent/lower")
 	dir := b.snapshot(engine.ContentsMemory)
 	var all sync.WaitGroup
 	for i := range copies {
@@ -244,21 +244,21 @@ func testCopiesAtOnce(t *testing.T, s *Subject) {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {
 				c := b.restore(t, dir, "k"+strconv.Itoa(i))
 				own := strconv.Itoa(i)
-				if got := c.sh("md5sum < /home/agent/big; ls /home/agent; ls /etc/passwd"); got != sum+"\nbig\n/etc/passwd" {
+				if got := c.runScript("md5sum < /home/agent/big; ls /home/agent; ls /etc/passwd"); got != sum+"\nbig\n/etc/passwd" {
 					t.Errorf("copy %d has %q, want the sum %q", i, got, sum)
 				}
-				c.sh("dd if=/dev/zero bs=1M count=20 2>/dev/null | tr '\\0' " + own + " > /home/agent/own; echo " + own + " >> /home/agent/big")
-				if got := c.sh("tr -d " + own + " < /home/agent/own | wc -c; tail -n 1 /home/agent/big | tail -c 2"); got != "0\n"+own {
+				c.runScript("dd if=/dev/zero bs=1M count=20 2>/dev/null | tr '\\0' " + own + " > /home/agent/own; echo " + own + " >> /home/agent/big")
+				if got := c.runScript("tr -d " + own + " < /home/agent/own | wc -c; tail -n 1 /home/agent/big | tail -c 2"); got != "0\n"+own {
 					t.Errorf("copy %d wrote its own and reads %q", i, got)
 				}
-				if r := c.exec("", "/bin/sh", "-c", "dd if=/dev/zero of=/home/agent/more bs=1M count=300"); r.exit.Code == 0 || !strings.Contains(r.err, "No space left") {
+				if r := c.execAs("", "/bin/sh", "-c", "dd if=/dev/zero of=/home/agent/more bs=1M count=300"); r.exit.Code == 0 || !strings.Contains(r.err, "No space left") {
 					t.Errorf("copy %d has no disk cap: %+v", i, r)
 				}
 			})
 		})
 	}
 	all.Wait()
-	if got := b.sh("md5sum < /home/agent/big; ls /home/agent"); got != sum+"\nbig" {
+	if got := b.runScript("md5sum < /home/agent/big; ls /home/agent"); got != sum+"\nbig" {
 		t.Errorf("the source has %q", got)
 	}
 }
@@ -266,21 +266,21 @@ func testCopiesAtOnce(t *testing.T, s *Subject) {
 // testCopyOfACopy: its commands have come with it twice.
 func testCopyOfACopy(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	count := b.start("count", counting("count"))
+	b := s.createBox(t, nil)
+	count := b.startCommand("count", counting("count"))
 	defer count.Close()
-	b.say(count, "a")
-	b.until(count, "a is 1\n")
+	b.typeLine(count, "a")
+	b.readUntil(count, "a is 1\n")
 	c := b.restore(t, b.snapshot(engine.ContentsMemory), "k")
-	copied := c.adopt("count")
-	c.say(copied, "b")
-	c.until(copied, "b is 2\n")
-	c.sh("echo c > /home/agent/c")
+	copied := c.adoptCommand("count")
+	c.typeLine(copied, "b")
+	c.readUntil(copied, "b is 2\n")
+	c.runScript("echo c > /home/agent/c")
 	d := c.restore(t, c.snapshot(engine.ContentsMemory), "d")
-	again := d.adopt("count")
-	d.say(again, "c")
-	d.until(again, "c is 3\n")
-	if got := d.sh("cat /home/agent/c"); got != "c" {
+	again := d.adoptCommand("count")
+	d.typeLine(again, "c")
+	d.readUntil(again, "c is 3\n")
+	if got := d.runScript("cat /home/agent/c"); got != "c" {
 		t.Errorf("%q", got)
 	}
 }
@@ -289,22 +289,22 @@ func testCopyOfACopy(t *testing.T, s *Subject) {
 // daemon that starts anew.
 func testFrozenCopy(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	count := b.start("count", counting("count"))
+	b := s.createBox(t, nil)
+	count := b.startCommand("count", counting("count"))
 	defer count.Close()
-	b.say(count, "a")
-	b.until(count, "a is 1\n")
+	b.typeLine(count, "a")
+	b.readUntil(count, "a is 1\n")
 	for contents, name := range map[engine.Contents]string{engine.ContentsMemory: "m", engine.ContentsFiles: "f"} {
 		dir := b.snapshot(contents)
 		c := b.restore(t, dir, name)
 		id := "count"
 		conn := net.Conn(nil)
 		if contents == engine.ContentsMemory {
-			conn = c.adopt(id)
+			conn = c.adoptCommand(id)
 		} else {
-			conn = c.start(id, counting(id))
-			c.say(conn, "a")
-			c.until(conn, "a is 1\n")
+			conn = c.startCommand(id, counting(id))
+			c.typeLine(conn, "a")
+			c.readUntil(conn, "a is 1\n")
 		}
 		if err := os.RemoveAll(dir); err != nil { // it is not needed any more
 			t.Fatal(err)
@@ -315,9 +315,9 @@ func testFrozenCopy(t *testing.T, s *Subject) {
 			t.Fatal(err)
 		}
 		c.inst = inst
-		c.thaw(image)
-		c.say(conn, "b")
-		c.until(conn, "b is 2\n")
+		c.thawFrom(image)
+		c.typeLine(conn, "b")
+		c.readUntil(conn, "b is 2\n")
 	}
 }
 
@@ -325,21 +325,21 @@ func testFrozenCopy(t *testing.T, s *Subject) {
 // it.
 func testFilesOnly(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	own := s.Own(b.id)
-	b.sh("cd " + own + " && mkdir -p d && echo one > d/f && ln -s f d/link && echo x > gone && rm gone && chmod 700 d/f && printf '%s' '#!/bin/sh' > d/run")
-	sleeper := b.start("sleeper", shell("sleeper", "sleep 1000"))
+	b.runScript("cd " + own + " && mkdir -p d && echo one > d/f && ln -s f d/link && echo x > gone && rm gone && chmod 700 d/f && printf '%s' '#!/bin/sh' > d/run")
+	sleeper := b.startCommand("sleeper", shellExec("sleeper", "sleep 1000"))
 	defer sleeper.Close()
-	b.sh("rm -f " + own + "/lower")
+	b.runScript("rm -f " + own + "/lower")
 	c := b.restore(t, b.snapshot(engine.ContentsFiles), "k")
-	if got := c.sh("cd " + s.Own(c.id) + " && ls && cat d/link && stat -c %a d/f"); got != "d\none\n700" {
+	if got := c.runScript("cd " + s.Own(c.id) + " && ls && cat d/link && stat -c %a d/f"); got != "d\none\n700" {
 		t.Errorf("the copy has %q", got)
 	}
 	if err := c.Keeper.Adopt(t.Context(), c.id, keeper.Command{ID: "sleeper"}, keeper.ExecOptions{}); err == nil {
 		t.Error("a process came with the files")
 	}
-	c.sh("cd " + s.Own(c.id) + " && echo two > d/f && rm d/link")
-	if got := b.sh("cd " + own + " && cat d/link"); got != "one" {
+	c.runScript("cd " + s.Own(c.id) + " && echo two > d/f && rm d/link")
+	if got := b.runScript("cd " + own + " && cat d/link"); got != "one" {
 		t.Errorf("the source has %q", got)
 	}
 }

@@ -20,13 +20,13 @@ import (
 func testDamagedSnapshot(contents engine.Contents) func(*testing.T, *Subject) {
 	return func(t *testing.T, s *Subject) {
 		t.Helper()
-		b := s.create(t, nil)
+		b := s.createBox(t, nil)
 		dir := b.snapshot(contents)
 		other := b.snapshot(contents)
 		whole := contentOf(t, dir)
 		refused := func(what string) {
 			t.Helper()
-			spec := b.copy("r")
+			spec := b.copySpec("r")
 			inst, err := b.restorer(t).Restore(t.Context(), spec, dir)
 			if err == nil {
 				t.Errorf("%s: it was restored: %v", what, inst.Destroy(t.Context()))
@@ -41,22 +41,22 @@ func testDamagedSnapshot(contents engine.Contents) func(*testing.T, *Subject) {
 			path, data := filepath.Join(dir, name), whole[name]
 			flipped := bytes.Clone(data)
 			flipped[len(flipped)/2] ^= 1
-			write(t, path, flipped)
+			writeFile(t, path, flipped)
 			refused("a flipped byte of " + name)
-			write(t, path, data[:len(data)-1])
+			writeFile(t, path, data[:len(data)-1])
 			refused(name + " cut short")
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
 			refused(name + " missing")
 			if swapped, err := os.ReadFile(filepath.Join(other, name)); err == nil && !bytes.Equal(swapped, data) {
-				write(t, path, swapped)
+				writeFile(t, path, swapped)
 				refused(name + " of another snapshot")
 			}
 		}
-		write(t, filepath.Join(dir, "more"), []byte("x"))
+		writeFile(t, filepath.Join(dir, "more"), []byte("x"))
 		refused("a file more")
-		if _, err := b.restorer(t).Restore(t.Context(), b.copy("r"), filepath.Join(dir, "absent")); !errors.Is(err, fault.ErrConflict) {
+		if _, err := b.restorer(t).Restore(t.Context(), b.copySpec("r"), filepath.Join(dir, "absent")); !errors.Is(err, fault.ErrConflict) {
 			t.Errorf("no image at all: %v", err)
 		}
 		b.restore(t, dir, "whole")
@@ -84,11 +84,11 @@ func putBack(t *testing.T, dir string, whole map[string][]byte) {
 	t.Helper()
 	_ = os.Remove(filepath.Join(dir, "more"))
 	for name, data := range whole {
-		write(t, filepath.Join(dir, name), data)
+		writeFile(t, filepath.Join(dir, name), data)
 	}
 }
 
-func write(t *testing.T, path string, data []byte) {
+func writeFile(t *testing.T, path string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func write(t *testing.T, path string, data []byte) {
 // testSnapshotOfAnother: memory is not restored into what it was not made in.
 func testSnapshotOfAnother(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	dir := b.snapshot(engine.ContentsMemory)
 	for name, change := range map[string]func(*engine.Spec){
 		"another mount": func(spec *engine.Spec) {
@@ -111,7 +111,7 @@ func testSnapshotOfAnother(t *testing.T, s *Subject) {
 		"a smaller disk":    func(spec *engine.Spec) { spec.Limits.DiskBytes /= 2 },
 		"a root unheard of": func(spec *engine.Spec) { spec.Root.Path = t.TempDir(); spec.Root.Kind = engine.RootDir },
 	} {
-		spec := b.copy("o")
+		spec := b.copySpec("o")
 		change(&spec)
 		inst, err := b.restorer(t).Restore(t.Context(), spec, dir)
 		if err == nil {
@@ -125,14 +125,14 @@ func testSnapshotOfAnother(t *testing.T, s *Subject) {
 	if _, err := b.restorer(t).Restore(t.Context(), s.Spec(b.id), dir); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("an id that is taken: %v", err)
 	}
-	b.sh("true")
+	b.runScript("true")
 }
 
 // testSnapshotFullDisk: no image is left, and the source goes on.
 func testSnapshotFullDisk(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
-	count := b.start("count", counting("count"))
+	b := s.createBox(t, nil)
+	count := b.startCommand("count", counting("count"))
 	defer count.Close()
 	place := t.TempDir()
 	if err := unix.Mount("tmpfs", place, "tmpfs", 0, "size=1m"); err != nil {
@@ -143,7 +143,7 @@ func testSnapshotFullDisk(t *testing.T, s *Subject) {
 			t.Error(err)
 		}
 	}()
-	b.sh("dd if=/dev/urandom of=/home/agent/big bs=1M count=4 2>/dev/null")
+	b.runScript("dd if=/dev/urandom of=/home/agent/big bs=1M count=4 2>/dev/null")
 	for _, contents := range []engine.Contents{engine.ContentsMemory, engine.ContentsFiles} {
 		dir := filepath.Join(place, string(contents))
 		if err := b.snapshotter().Snapshot(t.Context(), dir, contents); err == nil {
@@ -152,8 +152,8 @@ func testSnapshotFullDisk(t *testing.T, s *Subject) {
 		if left, err := os.ReadDir(place); err != nil || len(left) > 0 {
 			t.Errorf("a snapshot of %s that failed left %v (%v)", contents, left, err)
 		}
-		b.say(count, "on")
-		b.until(count, "on is")
+		b.typeLine(count, "on")
+		b.readUntil(count, "on is")
 	}
 	b.snapshot(engine.ContentsMemory)
 }
@@ -172,7 +172,7 @@ func (b *box) snapshotter() engine.Snapshotter {
 func testSnapshotEnding(t *testing.T, s *Subject) {
 	t.Helper()
 	for i := range 3 {
-		b := s.create(t, func(spec *engine.Spec) { spec.ID += "-" + string(rune('a'+i)) })
+		b := s.createBox(t, func(spec *engine.Spec) { spec.ID += "-" + string(rune('a'+i)) })
 		written := make(chan error, 1)
 		dir := filepath.Join(t.TempDir(), "snapshot")
 		go func() { written <- b.snapshotter().Snapshot(t.Context(), dir, engine.ContentsMemory) }()
@@ -200,7 +200,7 @@ func testSnapshotEnding(t *testing.T, s *Subject) {
 // testSnapshotRefused: what is wrong with the question, or the time.
 func testSnapshotRefused(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	b := s.createBox(t, nil)
 	taken := t.TempDir()
 	for name, tt := range map[string]struct {
 		dir      string
@@ -226,8 +226,8 @@ func testSnapshotRefused(t *testing.T, s *Subject) {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it left an image: %v", err)
 	}
-	b.thaw(image)
-	if got := b.sh("echo on"); got != "on" {
+	b.thawFrom(image)
+	if got := b.runScript("echo on"); got != "on" {
 		t.Errorf("after the refusals: %q", got)
 	}
 }

@@ -157,11 +157,11 @@ type box struct {
 	next atomic.Int64
 }
 
-// create makes an instance that the test's end destroys and looks for traces
+// createBox makes an instance that the test's end destroys and looks for traces
 // of. change may be nil.
-func (s *Subject) create(t *testing.T, change func(*engine.Spec)) *box {
+func (s *Subject) createBox(t *testing.T, change func(*engine.Spec)) *box {
 	t.Helper()
-	spec := s.spec(t)
+	spec := s.newSpec(t)
 	if change != nil {
 		change(&spec)
 	}
@@ -182,8 +182,8 @@ func (s *Subject) create(t *testing.T, change func(*engine.Spec)) *box {
 	return b
 }
 
-// spec is the subject's, under an id that no other test has.
-func (s *Subject) spec(t *testing.T) engine.Spec {
+// newSpec is the subject's, under an id that no other test has.
+func (s *Subject) newSpec(t *testing.T) engine.Spec {
 	t.Helper()
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -200,12 +200,12 @@ func (s *Subject) spec(t *testing.T) engine.Spec {
 func (b *box) configure(spec engine.Spec) {
 	b.t.Helper()
 	b.spec = spec
-	b.name()
+	b.configureNames()
 }
 
-// name configures the guest, with registry names, the first of which has the
+// configureNames configures the guest, with registry names, the first of which has the
 // address 127.64.0.1.
-func (b *box) name(names ...string) {
+func (b *box) configureNames(names ...string) {
 	b.t.Helper()
 	spec := b.spec
 	_, err := b.Keeper.Call(b.t.Context(), b.id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
@@ -214,12 +214,12 @@ func (b *box) name(names ...string) {
 		Limits: channel.ExecLimits{NProc: spec.Limits.Pids, NoFile: 1024}, Now: time.Now().UnixNano(), Seed: []byte("0123456789abcdef"), Names: names,
 	}})
 	if err != nil {
-		b.t.Fatalf("configure: %v%s", err, b.log())
+		b.t.Fatalf("configure: %v%s", err, b.readLog())
 	}
 }
 
-// log is what PID 1 and the engine wrote.
-func (b *box) log() string {
+// readLog is what PID 1 and the engine wrote.
+func (b *box) readLog() string {
 	var all strings.Builder
 	for _, path := range b.Traces(b.id) {
 		if data, err := os.ReadFile(path); err == nil && filepath.Ext(path) == ".log" {
@@ -235,17 +235,17 @@ type result struct {
 	exit     channel.Exit
 }
 
-// exec runs a command as the default user, or another.
-func (b *box) exec(user string, argv ...string) result {
+// execAs runs a command as the default user, or another.
+func (b *box) execAs(user string, argv ...string) result {
 	b.t.Helper()
 	id := fmt.Sprintf("c%d", b.next.Add(1))
-	conn := b.start(id, channel.Exec{ID: id, Argv: argv, User: user, Dir: "/"})
+	conn := b.startCommand(id, channel.Exec{ID: id, Argv: argv, User: user, Dir: "/"})
 	defer conn.Close()
 	return b.collect(conn)
 }
 
-// start begins a command and attaches to it.
-func (b *box) start(id string, exec channel.Exec) net.Conn {
+// startCommand begins a command and attaches to it.
+func (b *box) startCommand(id string, exec channel.Exec) net.Conn {
 	b.t.Helper()
 	if err := b.Keeper.Exec(b.t.Context(), b.id, exec, keeper.ExecOptions{AwaitReader: true}); err != nil {
 		b.t.Fatalf("exec %q: %v", exec.Argv, err)
@@ -288,10 +288,10 @@ func (b *box) collect(conn net.Conn) result {
 	}
 }
 
-// sh runs a shell script that must succeed and returns its output.
-func (b *box) sh(script string) string {
+// runScript runs a shell script that must succeed and returns its output.
+func (b *box) runScript(script string) string {
 	b.t.Helper()
-	r := b.exec("", "/bin/sh", "-c", script)
+	r := b.execAs("", "/bin/sh", "-c", script)
 	if r.exit.Code != 0 {
 		b.t.Fatalf("%q: %+v\n%s%s", script, r.exit, r.out, r.err)
 	}

@@ -31,13 +31,13 @@ func (s *Subject) uplink(t *testing.T) <-chan net.Conn {
 			if err != nil {
 				return
 			}
-			go agree(t, raw, streams)
+			go agreeOnWire(t, raw, streams)
 		}
 	}()
 	return streams
 }
 
-func agree(t *testing.T, raw net.Conn, streams chan<- net.Conn) {
+func agreeOnWire(t *testing.T, raw net.Conn, streams chan<- net.Conn) {
 	t.Helper()
 	conn := channel.NewConn(raw)
 	t.Cleanup(func() { _ = raw.Close() })

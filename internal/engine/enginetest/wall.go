@@ -32,7 +32,7 @@ func testWall(t *testing.T, s *Subject, caps engine.Capabilities) {
 		if !own {
 			t.Error("behind a wall of hardware there is no kernel of its own")
 		}
-		b := s.create(t, nil)
+		b := s.createBox(t, nil)
 		if !holdsProcessor(t, b.id) {
 			t.Error("no process of the instance holds a processor of KVM")
 		}

@@ -73,16 +73,16 @@ func (*Engine) Capabilities(context.Context) (engine.Capabilities, error) {
 
 // Create starts PID 1 as the keeper's child.
 func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
-	return e.create(ctx, spec, func(string) error { return nil })
+	return e.createInstance(ctx, spec, func(string) error { return nil })
 }
 
-// create is Create with what fill puts into the directory of the instance's own
+// createInstance is Create with what fill puts into the directory of the instance's own
 // files.
-func (e *Engine) create(ctx context.Context, spec engine.Spec, fill func(own string) error) (engine.Instance, error) {
-	if err := check(spec); err != nil {
+func (e *Engine) createInstance(ctx context.Context, spec engine.Spec, fill func(own string) error) (engine.Instance, error) {
+	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
-	dir := e.dir(spec.ID)
+	dir := e.instanceDir(spec.ID)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil { //nolint:gosec // Its commands, which are another user's, pass through.
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (e *Engine) makeOwn(id string) error {
 	return os.Chmod(e.Own(id), os.ModeSticky|0o777)
 }
 
-func check(spec engine.Spec) error {
+func checkSpec(spec engine.Spec) error {
 	for _, r := range spec.ID {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' {
 			return fault.Invalid("the sandbox id %q must be 1 to 64 of a-z, 0-9 and -", spec.ID)
@@ -154,7 +154,7 @@ func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, er
 	if h.Engine != Name {
 		return nil, fault.Invalid("the handle of %s is of the engine %q, not %q", h.ID, h.Engine, Name)
 	}
-	if _, err := os.Stat(e.dir(h.ID)); err != nil {
+	if _, err := os.Stat(e.instanceDir(h.ID)); err != nil {
 		return nil, fault.Wrap(fault.ErrNotFound, err, "sandbox %s has no files any more", h.ID)
 	}
 	if _, err := e.keeper.Get(ctx, h.ID); err != nil {
@@ -178,17 +178,19 @@ func (e *Engine) Sweep(ctx context.Context, id string) error {
 	if err := e.keeper.Kill(ctx, id); err != nil && !errors.Is(err, fault.ErrNotFound) {
 		return err
 	}
-	if err := os.RemoveAll(e.dir(id)); err != nil {
+	if err := os.RemoveAll(e.instanceDir(id)); err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(e.dir(id))) // Others may keep files beside ours.
+	_ = os.Remove(filepath.Dir(e.instanceDir(id))) // Others may keep files beside ours.
 	if err := e.keeper.Forget(ctx, id); err != nil && !errors.Is(err, fault.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
-func (e *Engine) dir(id string) string { return filepath.Join(e.stateDir, "sandboxes", id, Name) }
+func (e *Engine) instanceDir(id string) string {
+	return filepath.Join(e.stateDir, "sandboxes", id, Name)
+}
 
 func (e *Engine) instance(id string) *Instance { return &Instance{engine: e, id: id} }
 

@@ -31,7 +31,7 @@ func (i *Instance) Thaw(ctx context.Context, dir string) error {
 	if err := image.Verify(dir, i.id); err != nil {
 		return err
 	}
-	return i.goOn(context.WithoutCancel(ctx), dir, known)
+	return i.letGoOn(context.WithoutCancel(ctx), dir, known)
 }
 
 // freeze has the keeper do what f says, and seals the image.
@@ -60,15 +60,15 @@ func (i *Instance) freeze(ctx context.Context, dir string, f keeper.Freeze) erro
 		err = image.Seal(dir, i.id)
 	}
 	if err != nil {
-		return errors.Join(err, i.goOn(ctx, dir, known))
+		return errors.Join(err, i.letGoOn(ctx, dir, known))
 	}
 	return nil
 }
 
-// goOn lets what is frozen run.
-func (i *Instance) goOn(ctx context.Context, dir string, known keeper.Sandbox) error {
+// letGoOn lets what is frozen run.
+func (i *Instance) letGoOn(ctx context.Context, dir string, known keeper.Sandbox) error {
 	if filesOnly(dir) {
-		return i.anew(ctx, dir, known)
+		return i.startAnew(ctx, dir, known)
 	}
 	return i.engine.keeper.Thaw(ctx, keeper.Launch{ID: i.id})
 }

@@ -23,10 +23,10 @@ type begin struct {
 	Env  []string `json:"env"`
 }
 
-func (e *Engine) beginPath(id string) string { return filepath.Join(e.dir(id), "begin.json") }
+func (e *Engine) beginPath(id string) string { return filepath.Join(e.instanceDir(id), "begin.json") }
 
 // pidPath is a file with the number of a PID 1 that was started anew.
-func (e *Engine) pidPath(id string) string { return filepath.Join(e.dir(id), "pid") }
+func (e *Engine) pidPath(id string) string { return filepath.Join(e.instanceDir(id), "pid") }
 
 func (e *Engine) keepBegin(spec engine.Spec) error {
 	data, err := json.Marshal(begin{Argv: spec.Init, Env: spec.Env})
@@ -61,7 +61,7 @@ func (i *Instance) FreezeFiles(ctx context.Context, dir string) error {
 		return err
 	}
 	return i.freeze(ctx, dir, keeper.Freeze{
-		ID: i.id, Fresh: true, Steps: [][]string{steps}, Log: filepath.Join(i.engine.dir(i.id), "init.log"),
+		ID: i.id, Fresh: true, Steps: [][]string{steps}, Log: filepath.Join(i.engine.instanceDir(i.id), "init.log"),
 	})
 }
 
@@ -76,9 +76,9 @@ func filesOnly(dir string) bool {
 // another one.
 const launcher = `exec 3<&0; "$@" <&3 3<&- & echo $! >"$0"`
 
-// anew starts PID 1 again, on the files in dir, and names it to the keeper. Of one
+// startAnew starts PID 1 again, on the files in dir, and names it to the keeper. Of one
 // that runs already it makes sure of the latter.
-func (i *Instance) anew(ctx context.Context, dir string, known keeper.Sandbox) error {
+func (i *Instance) startAnew(ctx context.Context, dir string, known keeper.Sandbox) error {
 	e := i.engine
 	data, err := os.ReadFile(e.beginPath(i.id))
 	var how begin
@@ -92,7 +92,7 @@ func (i *Instance) anew(ctx context.Context, dir string, known keeper.Sandbox) e
 		return err
 	}
 	err = e.keeper.Thaw(ctx, keeper.Launch{
-		ID: i.id, Fresh: true, Env: how.Env, Dir: e.dir(i.id), Log: filepath.Join(e.dir(i.id), "init.log"),
+		ID: i.id, Fresh: true, Env: how.Env, Dir: e.instanceDir(i.id), Log: filepath.Join(e.instanceDir(i.id), "init.log"),
 		Argv: append([]string{"/bin/sh", "-c", launcher, e.pidPath(i.id)}, how.Argv...),
 	})
 	if err != nil {

@@ -25,7 +25,7 @@ const noMemory = "the fake engine can't copy the memory of processes: its snapsh
 
 // Own is the directory of the host whose files are an instance's own: what a
 // snapshot holds.
-func (e *Engine) Own(id string) string { return filepath.Join(e.dir(id), "files") }
+func (e *Engine) Own(id string) string { return filepath.Join(e.instanceDir(id), "files") }
 
 // Snapshot writes the instance's own files. Its processes run on meanwhile, so
 // that what they are writing may be there in part.
@@ -45,7 +45,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 		return err
 	}
 	err = i.engine.keeper.Freeze(context.WithoutCancel(ctx), keeper.Freeze{
-		ID: i.id, Keep: true, Log: filepath.Join(i.engine.dir(i.id), "init.log"),
+		ID: i.id, Keep: true, Log: filepath.Join(i.engine.instanceDir(i.id), "init.log"),
 		Steps: [][]string{packing},
 	})
 	if err == nil {
@@ -62,5 +62,5 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if _, err := new(image.Checker).Verify(dir); err != nil {
 		return nil, err
 	}
-	return e.create(ctx, spec, func(own string) error { return unpack(ctx, dir, own) })
+	return e.createInstance(ctx, spec, func(own string) error { return unpack(ctx, dir, own) })
 }

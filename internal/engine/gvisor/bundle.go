@@ -36,36 +36,36 @@ type bundle struct {
 	dir string
 }
 
-func (b bundle) config() string { return filepath.Join(b.dir, "config.json") }
-func (b bundle) recipe() string { return filepath.Join(b.dir, "spec.json") }
-func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
-func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
-func (b bundle) plan() string   { return filepath.Join(b.dir, "stage.json") }
-func (b bundle) owners() string { return filepath.Join(b.dir, "owners.json") }
-func (b bundle) pins() string   { return filepath.Join(b.dir, "pins") }
-func (b bundle) pin(n int) string {
-	return filepath.Join(b.pins(), strconv.Itoa(n))
+func (b bundle) config() string   { return filepath.Join(b.dir, "config.json") }
+func (b bundle) recipe() string   { return filepath.Join(b.dir, "spec.json") }
+func (b bundle) rootDir() string  { return filepath.Join(b.dir, "root") }
+func (b bundle) emptyDir() string { return filepath.Join(b.dir, "empty") }
+func (b bundle) planFile() string { return filepath.Join(b.dir, "stage.json") }
+func (b bundle) owners() string   { return filepath.Join(b.dir, "owners.json") }
+func (b bundle) pinsDir() string  { return filepath.Join(b.dir, "pins") }
+func (b bundle) pinPlace(n int) string {
+	return filepath.Join(b.pinsDir(), strconv.Itoa(n))
 }
-func (b bundle) log() string    { return filepath.Join(b.dir, logName) }
-func (b bundle) bootID() string { return filepath.Join(b.dir, "boot_id") }
-func (b bundle) refill() string { return filepath.Join(b.dir, "refilled") }
-func (b bundle) store(n int) string {
+func (b bundle) logFile() string { return filepath.Join(b.dir, logName) }
+func (b bundle) bootID() string  { return filepath.Join(b.dir, "boot_id") }
+func (b bundle) refill() string  { return filepath.Join(b.dir, "refilled") }
+func (b bundle) storeDir(n int) string {
 	return filepath.Join(b.dir, "tmpfs-"+strconv.Itoa(n))
 }
 
-// write makes the directories and config.json; the bundle's own directory
+// writeBundle makes the directories and config.json; the bundle's own directory
 // exists already. upper is a tar for the root's writable layer, or "".
-func (b bundle) write(spec engine.Spec, ids identity.Identity, upper string) error {
+func (b bundle) writeBundle(spec engine.Spec, ids identity.Identity, upper string) error {
 	if err := b.saveSpec(spec); err != nil {
 		return err
 	}
-	for _, dir := range []string{b.root(), b.empty(), b.pins()} {
+	for _, dir := range []string{b.rootDir(), b.emptyDir(), b.pinsDir()} {
 		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // Read by the gofer, which is another user.
 			return err
 		}
 	}
 	if spec.Root.Kind == engine.RootDir {
-		shown, err := copySkeleton(spec, ids, b.root())
+		shown, err := copySkeleton(spec, ids, b.rootDir())
 		if err != nil {
 			return err
 		}
@@ -74,17 +74,17 @@ func (b bundle) write(spec engine.Spec, ids identity.Identity, upper string) err
 	if err := errors.Join(b.beBorn(), b.keepPlan(spec.Mounts), b.keepOwners(owners{spec.Owner, ids.UIDs, ids.GIDs})); err != nil {
 		return err
 	}
-	config, err := b.spec(spec, ids)
+	config, err := b.ociSpec(spec, ids)
 	if err != nil {
 		return err
 	}
 	if upper != "" {
 		config.Annotations[tarHint] = upper
 	}
-	return b.save(config)
+	return b.saveConfig(config)
 }
 
-func (b bundle) save(config *specs.Spec) error {
+func (b bundle) saveConfig(config *specs.Spec) error {
 	data, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -92,8 +92,8 @@ func (b bundle) save(config *specs.Spec) error {
 	return os.WriteFile(b.config(), data, 0o600)
 }
 
-// fill has the next start fill the root's writable layer from a tar.
-func (b bundle) fill(upper string) error {
+// fillUpper has the next start fill the root's writable layer from a tar.
+func (b bundle) fillUpper(upper string) error {
 	// It is remembered as long as the bundle lives: what is frozen later names the tar.
 	if err := os.WriteFile(b.refill(), nil, 0o600); err != nil {
 		return err
@@ -130,19 +130,19 @@ func (b bundle) annotate(change func(annotations map[string]string)) error {
 		config.Annotations = map[string]string{}
 	}
 	change(config.Annotations)
-	return b.save(&config)
+	return b.saveConfig(&config)
 }
 
-// spec translates into the OCI runtime specification.
-func (b bundle) spec(spec engine.Spec, ids identity.Identity) (*specs.Spec, error) {
+// ociSpec translates into the OCI runtime specification.
+func (b bundle) ociSpec(spec engine.Spec, ids identity.Identity) (*specs.Spec, error) {
 	config := &specs.Spec{
 		Version:     "1.1.0",
 		Process:     firstProcess(spec, ids),
-		Root:        &specs.Root{Path: b.root()},
+		Root:        &specs.Root{Path: b.rootDir()},
 		Hostname:    spec.Hostname,
 		Annotations: map[string]string{},
 		Linux: &specs.Linux{
-			UIDMappings: ids.UIDs, GIDMappings: ids.GIDs, Namespaces: namespaces(spec.Weak), Resources: told(spec.Limits),
+			UIDMappings: ids.UIDs, GIDMappings: ids.GIDs, Namespaces: namespaces(spec.Weak), Resources: toldLimits(spec.Limits),
 			// No masked paths: runsc drops them, since /proc and /sys are the
 			// sentry's own and show nothing of the host.
 		},
@@ -158,8 +158,8 @@ func (b bundle) spec(spec engine.Spec, ids identity.Identity) (*specs.Spec, erro
 	return config, err
 }
 
-// told are the limits that runsc tells the sandbox of: it keeps none of them, the control group does.
-func told(l engine.Limits) *specs.LinuxResources {
+// toldLimits are the limits that runsc tells the sandbox of: it keeps none of them, the control group does.
+func toldLimits(l engine.Limits) *specs.LinuxResources {
 	period, quota := uint64(cpuPeriod), int64(l.CPU*cpuPeriod)
 	return &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &l.MemoryBytes}, CPU: &specs.LinuxCPU{Quota: &quota, Period: &period}}
 }
@@ -216,8 +216,8 @@ func namespaces(weak bool) []specs.LinuxNamespace {
 func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs.Mount, error) {
 	all := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc"},
-		bind(engine.Mount{Source: b.bootID(), Destination: "/proc/sys/kernel/random/boot_id", ReadOnly: true}),
-		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{size(devBytes), "mode=755", "nosuid"}},
+		bindMount(engine.Mount{Source: b.bootID(), Destination: "/proc/sys/kernel/random/boot_id", ReadOnly: true}),
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{formatSize(devBytes), "mode=755", "nosuid"}},
 		{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"ro", "nosuid", "nodev", "noexec"}},
 	}
 	asked := map[string]bool{}
@@ -227,9 +227,9 @@ func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs
 		if m.Source != "" {
 			binds++
 			if staged() {
-				m.Source = b.pin(i)
+				m.Source = b.pinPlace(i)
 			}
-			all = append(all, bind(m))
+			all = append(all, bindMount(m))
 			continue
 		}
 		mount, err := b.fileBacked(i, m, annotations)
@@ -246,7 +246,7 @@ func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs
 	if binds == 0 {
 		// runsc starts no gofer without a host mount, and can't put a file
 		// behind the root's writable layer without a gofer.
-		all = append(all, bind(engine.Mount{Source: b.empty(), Destination: "/.cofferdam", ReadOnly: true}))
+		all = append(all, bindMount(engine.Mount{Source: b.emptyDir(), Destination: "/.cofferdam", ReadOnly: true}))
 	}
 	return all, nil
 }
@@ -269,7 +269,7 @@ func (b bundle) ownMounts(spec engine.Spec, asked map[string]bool, annotations m
 		default:
 			all = append(all, specs.Mount{
 				Destination: own.Destination, Type: "tmpfs", Source: "tmpfs",
-				Options: []string{size(own.SizeBytes), mode(own.Mode), "nosuid", "nodev"},
+				Options: []string{formatSize(own.SizeBytes), formatMode(own.Mode), "nosuid", "nodev"},
 			})
 		}
 	}
@@ -287,7 +287,7 @@ func (b bundle) beBorn() error {
 	return os.WriteFile(b.bootID(), []byte(text), 0o444) //nolint:gosec // Read by the gofer, which is another user.
 }
 
-func bind(m engine.Mount) specs.Mount {
+func bindMount(m engine.Mount) specs.Mount {
 	access := "rw"
 	if m.ReadOnly {
 		access = "ro"
@@ -301,7 +301,7 @@ func bind(m engine.Mount) specs.Mount {
 // fileBacked is a sized tmpfs whose bytes are in a file of the bundle, so that
 // filling it costs disk and not the sandbox's memory, which would kill it.
 func (b bundle) fileBacked(n int, m engine.Mount, annotations map[string]string) (specs.Mount, error) {
-	store := b.store(n)
+	store := b.storeDir(n)
 	if err := os.Mkdir(store, 0o700); err != nil {
 		return specs.Mount{}, err
 	}
@@ -309,7 +309,7 @@ func (b bundle) fileBacked(n int, m engine.Mount, annotations map[string]string)
 	annotations[hint+"source"] = store
 	annotations[hint+"type"] = "tmpfs"
 	annotations[hint+"share"] = "container"
-	annotations[hint+"options"] = "rw,nosuid,nodev," + size(m.SizeBytes) + "," + mode(m.Mode)
+	annotations[hint+"options"] = "rw,nosuid,nodev," + formatSize(m.SizeBytes) + "," + formatMode(m.Mode)
 	return specs.Mount{
 		// A bind mount of the directory, which the hint turns into a tmpfs.
 		Destination: m.Destination, Type: "bind", Source: store,
@@ -317,9 +317,9 @@ func (b bundle) fileBacked(n int, m engine.Mount, annotations map[string]string)
 	}, nil
 }
 
-func size(n int64) string { return "size=" + strconv.FormatInt(n, 10) }
+func formatSize(n int64) string { return "size=" + strconv.FormatInt(n, 10) }
 
-func mode(m uint32) string {
+func formatMode(m uint32) string {
 	if m == 0 {
 		m = 0o755
 	}

@@ -59,13 +59,13 @@ func TestBundleWithoutHostMountsKeepsTheGofer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := b.spec(spec, identity.Identity{})
+	config, err := b.ociSpec(spec, identity.Identity{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	binds := 0
 	for _, m := range config.Mounts {
-		if m.Type == "bind" && m.Source == b.empty() {
+		if m.Type == "bind" && m.Source == b.emptyDir() {
 			binds++
 		}
 	}
@@ -76,7 +76,7 @@ func TestBundleWithoutHostMountsKeepsTheGofer(t *testing.T) {
 
 func TestAskedMountsWinOverOurs(t *testing.T) {
 	b := bundle{dir: t.TempDir()}
-	config, err := b.spec(engine.Spec{
+	config, err := b.ociSpec(engine.Spec{
 		ID: "a", Init: []string{"/init"}, Limits: engine.Limits{MemoryBytes: 1 << 30, DiskBytes: 1 << 30, Pids: 9},
 		Mounts: []engine.Mount{{Destination: "/tmp", SizeBytes: 4096, Mode: 0o1777}, {Source: "/usr", Destination: "/run", ReadOnly: true}},
 	}, identity.Identity{})

@@ -28,8 +28,8 @@ const (
 	tasksPerPid = 4
 )
 
-// state is what a Handle carries.
-type state struct {
+// handleState is what a Handle carries.
+type handleState struct {
 	Grouped bool `json:"grouped"` // there is a control group
 	// What runsc's flags are made of, for a restore.
 	DiskBytes int64 `json:"disk_bytes,omitempty"`
@@ -37,8 +37,8 @@ type state struct {
 	Filled    bool  `json:"filled,omitempty"` // the root's writable layer was filled at the start
 }
 
-// beginning is how an instance's first process comes to be.
-type beginning struct {
+// processBeginning is how an instance's first process comes to be.
+type processBeginning struct {
 	flags   []string // of runsc
 	command []string // its command, without the bundle and the id
 	copied  bool     // the guest is a copy of another
@@ -52,11 +52,11 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	if err != nil {
 		return nil, err
 	}
-	return e.make(ctx, spec, beginning{command: []string{"run", "--detach"}})
+	return e.makeInstance(ctx, spec, processBeginning{command: []string{"run", "--detach"}})
 }
 
-// make is Create for every beginning. The spec is complete.
-func (e *Engine) make(ctx context.Context, spec engine.Spec, begin beginning) (engine.Instance, error) {
+// makeInstance is Create for every beginning. The spec is complete.
+func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, begin processBeginning) (engine.Instance, error) {
 	if _, err := e.runscThere(); err != nil {
 		return nil, err
 	}
@@ -68,10 +68,10 @@ func (e *Engine) make(ctx context.Context, spec engine.Spec, begin beginning) (e
 	if err != nil {
 		return nil, err
 	}
-	inst, err := e.start(ctx, spec, ids, b, begin)
+	inst, err := e.startInstance(ctx, spec, ids, b, begin)
 	if err != nil {
 		// The caller may have given up; its remains go all the same.
-		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
+		return nil, errors.Join(err, e.sweepTraces(context.WithoutCancel(ctx), spec.ID))
 	}
 	return inst, nil
 }
@@ -118,7 +118,7 @@ func (e *Engine) passable(dir string) error {
 	return nil
 }
 
-func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle, begin beginning) (engine.Instance, error) {
+func (e *Engine) startInstance(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle, begin processBeginning) (engine.Instance, error) {
 	if spec.Root.Kind == engine.RootDir && e.uid == 0 {
 		if err := e.passable(b.dir); err != nil {
 			return nil, err
@@ -128,18 +128,18 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 		if err := mounts.Points(spec); err != nil {
 			return nil, err
 		}
-		if err := mounts.CheckOwners(spec.Mounts, owners{spec.Owner, ids.UIDs, ids.GIDs}.of); err != nil {
+		if err := mounts.CheckOwners(spec.Mounts, owners{spec.Owner, ids.UIDs, ids.GIDs}.translationOf); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.write(spec, ids, begin.upper); err != nil {
+	if err := b.writeBundle(spec, ids, begin.upper); err != nil {
 		return nil, err
 	}
 	group, err := e.home.Group(spec, ownTasks+tasksPerPid*spec.Limits.Pids)
 	if err != nil {
 		return nil, err
 	}
-	st := state{Grouped: group != nil, DiskBytes: spec.Limits.DiskBytes, Weak: spec.Weak, Filled: begin.upper != ""}
+	st := handleState{Grouped: group != nil, DiskBytes: spec.Limits.DiskBytes, Weak: spec.Weak, Filled: begin.upper != ""}
 	inst := e.instance(spec.ID, st)
 	launch, err := inst.starting(b, begin)
 	if err != nil {
@@ -151,32 +151,32 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 	if err := e.home.Launch(ctx, launch); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	if err := e.track(ctx, spec.ID); err != nil {
+	if err := e.trackProcesses(ctx, spec.ID); err != nil {
 		return nil, err
 	}
 	return inst, b.emptied(begin.upper)
 }
 
 // starting is the runsc command of a start.
-func (i *Instance) starting(b bundle, begin beginning) (keeper.Launch, error) {
+func (i *Instance) starting(b bundle, begin processBeginning) (keeper.Launch, error) {
 	meta, err := json.Marshal(i.Handle())
 	if err != nil {
 		return keeper.Launch{}, err
 	}
-	runsc, err := i.engine.flags(i.state, b)
+	runsc, err := i.engine.runscFlags(i.state, b)
 	return keeper.Launch{
-		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta, Reset: begin.copied,
+		ID: i.id, Dir: b.dir, Log: b.logFile(), Env: runscEnvironment(), Meta: meta, Reset: begin.copied,
 		Argv: i.engine.staging(b, slices.Concat(runsc, begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id})),
 	}, err
 }
 
-// environment is runsc's.
-func environment() []string {
+// runscEnvironment is runsc's.
+func runscEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 }
 
-// flags are runsc and what all its commands for one sandbox have in common.
-func (e *Engine) flags(st state, b bundle) ([]string, error) {
+// runscFlags are runsc and what all its commands for one sandbox have in common.
+func (e *Engine) runscFlags(st handleState, b bundle) ([]string, error) {
 	runsc, err := e.runscThere()
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (e *Engine) flags(st state, b bundle) ([]string, error) {
 	return flags, nil
 }
 
-// record is the path of runsc's files about a sandbox, without extension.
-func (e *Engine) record(id string) string {
+// recordPath is the path of runsc's files about a sandbox, without extension.
+func (e *Engine) recordPath(id string) string {
 	return filepath.Join(e.cfg.Root, id+"_sandbox:"+id)
 }

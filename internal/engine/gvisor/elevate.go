@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
 
-var _ engine.Elevator = (*Instance)(nil)
+var _ engine.PrivilegedRunner = (*Instance)(nil)
 
 // rights are what an elevated program has, and all that it starts: to own and mark files of
 // any user, with setgid bits, and to become one. There is none to make devices, to
@@ -44,19 +44,19 @@ func (i *Instance) Elevate(ctx context.Context, p engine.Elevated) (code int, er
 		return 0, err
 	}
 	defer program.Close()
-	b := bundle{dir: i.engine.dir(i.id)}
-	described, err := b.describe(elevated(p))
+	b := bundle{dir: i.engine.instanceDir(i.id)}
+	described, err := b.describeProcess(elevated(p))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.Remove(described)) }()
-	runsc, err := i.engine.flags(i.state, b)
+	runsc, err := i.engine.runscFlags(i.state, b)
 	if err != nil {
 		return 0, err
 	}
 	argv := append(runsc, "exec", "--exec-fd="+programDescriptor, "--process="+described, i.id)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = b.dir, environment(), outputGrace
+	cmd.Dir, cmd.Env, cmd.WaitDelay = b.dir, runscEnvironment(), outputGrace
 	cmd.Stdin = strings.NewReader("") // a pipe, and no device of the host's
 	cmd.Stdout, cmd.Stderr = p.Stdout, p.Stderr
 	cmd.ExtraFiles = []*os.File{program}
@@ -85,8 +85,8 @@ func elevated(p engine.Elevated) *specs.Process {
 	}
 }
 
-// describe writes a process for runsc to a file of its own.
-func (b bundle) describe(p *specs.Process) (path string, err error) {
+// describeProcess writes a process for runsc to a file of its own.
+func (b bundle) describeProcess(p *specs.Process) (path string, err error) {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return "", err

@@ -85,8 +85,8 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine = (*Engine)(nil)
-	_ engine.Tender = (*Engine)(nil)
+	_ engine.Engine     = (*Engine)(nil)
+	_ engine.Maintainer = (*Engine)(nil)
 )
 
 // New makes the engine; the host is looked at when it is first used.
@@ -123,15 +123,15 @@ func (e *Engine) List(ctx context.Context) ([]string, error) { return e.home.Lis
 // Open finds an instance that the keeper still knows; its daemon may have
 // been another.
 func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, error) {
-	var st state
+	var st handleState
 	if err := e.home.Find(ctx, h, &st); err != nil {
 		return nil, err
 	}
 	return e.instance(h.ID, st), nil
 }
 
-// dir is where an instance's files are.
-func (e *Engine) dir(id string) string { return e.home.Path(id) }
+// instanceDir is where an instance's files are.
+func (e *Engine) instanceDir(id string) string { return e.home.Path(id) }
 
 // groups are the control groups of the instances.
 func (e *Engine) groups() *cgroup.Hierarchy { return e.home.Groups() }

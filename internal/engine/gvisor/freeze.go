@@ -69,14 +69,14 @@ func (i *Instance) freeze(ctx context.Context, dir string, f keeper.Freeze) erro
 
 // freezing is what the keeper is to run.
 func (i *Instance) freezing(dir string) (keeper.Freeze, error) {
-	b := bundle{dir: i.engine.dir(i.id)}
-	runsc, err := i.engine.flags(i.state, b)
+	b := bundle{dir: i.engine.instanceDir(i.id)}
+	runsc, err := i.engine.runscFlags(i.state, b)
 	if err != nil {
 		return keeper.Freeze{}, err
 	}
 	command := func(args ...string) []string { return append(append([]string{}, runsc...), append(args, i.id)...) }
 	return keeper.Freeze{
-		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(),
+		ID: i.id, Dir: b.dir, Log: b.logFile(), Env: runscEnvironment(),
 		Steps: [][]string{
 			command("pause"),
 			// Compression costs six times the time for a third of the size.
@@ -89,7 +89,7 @@ func (i *Instance) freezing(dir string) (keeper.Freeze, error) {
 // dropStores gives back the disk behind the instance's memory file systems,
 // whose content is in the image. A store that stays costs disk and no more.
 func (i *Instance) dropStores() {
-	stores, err := filepath.Glob(filepath.Join(i.engine.dir(i.id), "tmpfs-*", ".gvisor.filestore.*"))
+	stores, err := filepath.Glob(filepath.Join(i.engine.instanceDir(i.id), "tmpfs-*", ".gvisor.filestore.*"))
 	if err != nil {
 		return
 	}
@@ -112,7 +112,7 @@ func (i *Instance) Thaw(ctx context.Context, dir string) error {
 	if err := image.Verify(dir, i.id); err != nil {
 		return err
 	}
-	shown, err := bundle{dir: i.engine.dir(i.id)}.planned()
+	shown, err := bundle{dir: i.engine.instanceDir(i.id)}.planned()
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (i *Instance) restore(ctx context.Context, dir string) error {
 	}
 	again := i.restoring
 	if filesOnly(dir) {
-		again = i.anew
+		again = i.startAnew
 	}
 	launch, err := again(dir)
 	if err != nil {
@@ -148,14 +148,14 @@ func (i *Instance) restore(ctx context.Context, dir string) error {
 	if err := e.keeper.Thaw(ctx, launch); err != nil {
 		return err
 	}
-	if err := e.track(ctx, i.id); err != nil { // the guest has run, so that the image is no longer its state
+	if err := e.trackProcesses(ctx, i.id); err != nil { // the guest has run, so that the image is no longer its state
 		return errors.Join(
 			fmt.Errorf("sandbox %s ended at its thaw: %w", i.id, err),
 			e.keeper.Kill(ctx, i.id), e.killStrays(ctx, i.id),
 		)
 	}
 	if launch.Fresh {
-		return bundle{dir: e.dir(i.id)}.emptied(filepath.Join(dir, upperName))
+		return bundle{dir: e.instanceDir(i.id)}.emptied(filepath.Join(dir, upperName))
 	}
 	return nil
 }
@@ -163,21 +163,21 @@ func (i *Instance) restore(ctx context.Context, dir string) error {
 // restoring is the runsc command of a thaw. The control group is the one of
 // before, which has kept its limits.
 func (i *Instance) restoring(dir string) (keeper.Launch, error) {
-	b := bundle{dir: i.engine.dir(i.id)}
-	runsc, err := i.engine.flags(i.state, b)
+	b := bundle{dir: i.engine.instanceDir(i.id)}
+	runsc, err := i.engine.runscFlags(i.state, b)
 	if err != nil {
 		return keeper.Launch{}, err
 	}
-	launch := keeper.Launch{ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Argv: runsc}
+	launch := keeper.Launch{ID: i.id, Dir: b.dir, Log: b.logFile(), Env: runscEnvironment(), Argv: runsc}
 	if i.filled(b) { // the frozen spec names the tar, the bundle's no longer does
 		launch.Argv = append(launch.Argv, "--restore-spec-validation=ignore")
 	}
 	launch.Argv = i.engine.staging(b, append(launch.Argv, "restore", "--detach", "--bundle="+b.dir, "--image-path="+dir, i.id))
-	return launch, i.join(&launch)
+	return launch, i.joinGroup(&launch)
 }
 
-// join puts what is launched into the instance's control group.
-func (i *Instance) join(launch *keeper.Launch) error {
+// joinGroup puts what is launched into the instance's control group.
+func (i *Instance) joinGroup(launch *keeper.Launch) error {
 	if !i.state.Grouped {
 		return nil
 	}

@@ -15,12 +15,12 @@ type Instance struct {
 
 	engine *Engine
 	id     string
-	state  state
+	state  handleState
 }
 
 var _ engine.Instance = (*Instance)(nil)
 
-func (e *Engine) instance(id string, st state) *Instance {
+func (e *Engine) instance(id string, st handleState) *Instance {
 	return &Instance{Body: e.home.Body(id, logName, st.Grouped, st), engine: e, id: id, state: st}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
-// track hands the sentry and the gofer to the keeper.
-func (e *Engine) track(ctx context.Context, id string) error {
+// trackProcesses hands the sentry and the gofer to the keeper.
+func (e *Engine) trackProcesses(ctx context.Context, id string) error {
 	processes, err := e.processes(id)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (e *Engine) track(ctx context.Context, id string) error {
 // processes reads the sentry's and the gofer's numbers from runsc's record, and
 // looks who has them. One that is over comes without a start.
 func (e *Engine) processes(id string) ([]process.ID, error) {
-	data, err := os.ReadFile(e.record(id) + ".state")
+	data, err := os.ReadFile(e.recordPath(id) + ".state")
 	if err != nil {
 		return nil, fmt.Errorf("runsc left no record of sandbox %s: %w", id, err)
 	}
@@ -38,11 +38,11 @@ func (e *Engine) processes(id string) ([]process.ID, error) {
 	if !process.Ordinary(record.Sandbox.Pid) || !process.Ordinary(record.Gofer) {
 		return nil, fmt.Errorf("runsc's record of sandbox %s names no processes", id)
 	}
-	return []process.ID{e.found(record.Sandbox.Pid, id), e.found(record.Gofer, id)}, nil
+	return []process.ID{e.findProcess(record.Sandbox.Pid, id), e.findProcess(record.Gofer, id)}, nil
 }
 
-// found is the process that has a number, if it is runsc's for this sandbox.
-func (e *Engine) found(pid int, id string) process.ID {
+// findProcess is the process that has a number, if it is runsc's for this sandbox.
+func (e *Engine) findProcess(pid int, id string) process.ID {
 	now, err := process.Of(pid)
 	if err != nil || !e.strays(id).Serves(now) || !now.Is() {
 		return process.ID{Pid: pid}
@@ -52,7 +52,7 @@ func (e *Engine) found(pid int, id string) process.ID {
 
 // strays are runsc's processes for a sandbox.
 func (e *Engine) strays(id string) kept.Strays {
-	return kept.Strays{Dir: e.dir(id), Runs: func(pid int) bool {
+	return kept.Strays{Dir: e.instanceDir(id), Runs: func(pid int) bool {
 		return kept.Runs(pid, e.cfg.Runsc) || kept.RunsStage(pid, e.cfg.Stage)
 	}}
 }

@@ -65,7 +65,7 @@ func TestASweepKillsNobodyElse(t *testing.T) {
 	}
 	// Of a process that is another's a record's number says nothing.
 	for i, tt := range tests {
-		if got := e.found(all[i].Pid, "box"); got.Start != 0 && tt.program == "/bin/sh" {
+		if got := e.findProcess(all[i].Pid, "box"); got.Start != 0 && tt.program == "/bin/sh" {
 			t.Errorf("%s: taken for the sandbox's", tt.what)
 		}
 	}

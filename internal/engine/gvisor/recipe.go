@@ -24,8 +24,8 @@ const (
 	maxRecipe     = 1 << 20
 )
 
-// recipe says what a snapshot needs to be restored.
-type recipe struct {
+// snapshotRecipe says what a snapshot needs to be restored.
+type snapshotRecipe struct {
 	Version  int             `json:"version"`
 	Contents engine.Contents `json:"contents"`
 	Spec     engine.Spec     `json:"spec"` // of the source, complete
@@ -45,20 +45,20 @@ func (b bundle) saveSpec(spec engine.Spec) error {
 }
 
 // recipe is that of a snapshot of the instance.
-func (i *Instance) recipe(contents engine.Contents) (recipe, error) {
-	r := recipe{Version: recipeVersion, Contents: contents}
-	data, err := os.ReadFile(bundle{dir: i.engine.dir(i.id)}.recipe())
+func (i *Instance) recipe(contents engine.Contents) (snapshotRecipe, error) {
+	r := snapshotRecipe{Version: recipeVersion, Contents: contents}
+	data, err := os.ReadFile(bundle{dir: i.engine.instanceDir(i.id)}.recipe())
 	if err != nil {
 		return r, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s can't be snapshotted: what it was made of is not on record, so it was made by an older version", i.id)
 	}
 	if err := json.Unmarshal(data, &r.Spec); err != nil {
 		return r, err
 	}
-	r.Agent, err = i.engine.agent(r.Spec)
+	r.Agent, err = i.engine.agentDigest(r.Spec)
 	return r, err
 }
 
-func (r recipe) write(dir string) error {
+func (r snapshotRecipe) writeRecipe(dir string) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -67,8 +67,8 @@ func (r recipe) write(dir string) error {
 }
 
 // readRecipe reads that of a verified image.
-func readRecipe(dir string) (recipe, error) {
-	var r recipe
+func readRecipe(dir string) (snapshotRecipe, error) {
+	var r snapshotRecipe
 	path := filepath.Join(dir, recipeName)
 	if info, err := os.Lstat(path); err != nil || info.Size() > maxRecipe {
 		return r, fault.New(fault.ErrConflict, "the image at %s is not a snapshot of this engine: it has no %s", dir, recipeName)
@@ -88,8 +88,8 @@ func readRecipe(dir string) (recipe, error) {
 	return r, nil
 }
 
-// agent is the digest of PID 1's file, if that is on a mount.
-func (e *Engine) agent(spec engine.Spec) (string, error) {
+// agentDigest is the digest of PID 1's file, if that is on a mount.
+func (e *Engine) agentDigest(spec engine.Spec) (string, error) {
 	path := ""
 	for _, m := range spec.Mounts { // of several, the last lies on top
 		if rest, ok := strings.CutPrefix(spec.Init[0], m.Destination+"/"); ok && m.Source != "" {
@@ -106,10 +106,10 @@ func (e *Engine) agent(spec engine.Spec) (string, error) {
 	return e.images.File(path)
 }
 
-// fits tells whether an instance of spec can be started from the snapshot. What
+// checkSnapshot tells whether an instance of spec can be started from the snapshot. What
 // is in memory can't be changed from outside: its mounts and the size of its
 // disk. Files alone need the same root under them.
-func (e *Engine) fits(r recipe, spec engine.Spec) error {
+func (e *Engine) checkSnapshot(r snapshotRecipe, spec engine.Spec) error {
 	old := r.Spec
 	no := func(format string, args ...any) error {
 		return fault.New(fault.ErrConflict, "the snapshot of sandbox %s does not fit sandbox %s: %s", old.ID, spec.ID, fmt.Sprintf(format, args...))
@@ -132,7 +132,7 @@ func (e *Engine) fits(r recipe, spec engine.Spec) error {
 	if spec.Limits.DiskBytes < old.Limits.DiskBytes {
 		return no("its disk has %d bytes and can't be made smaller than that, to %d", old.Limits.DiskBytes, spec.Limits.DiskBytes)
 	}
-	agent, err := e.agent(spec)
+	agent, err := e.agentDigest(spec)
 	if err != nil {
 		return err
 	}

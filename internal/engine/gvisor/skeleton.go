@@ -42,11 +42,11 @@ func copySkeleton(spec engine.Spec, ids identity.Identity, to string) ([]engine.
 	var shown []engine.Mount
 	for _, entry := range top {
 		path := filepath.Join(s.from, entry.Name())
-		if entry.IsDir() && large(path) {
+		if entry.IsDir() && isLarge(path) {
 			shown = append(shown, engine.Mount{Source: path, Destination: "/" + entry.Name(), ReadOnly: true})
 			continue
 		}
-		if err := filepath.WalkDir(path, s.copy); err != nil {
+		if err := filepath.WalkDir(path, s.copyEntry); err != nil {
 			return nil, err
 		}
 	}
@@ -62,9 +62,9 @@ func copySkeleton(spec engine.Spec, ids identity.Identity, to string) ([]engine.
 	return shown, nil
 }
 
-// large tells whether a tree is past the limits, without looking at much more
+// isLarge tells whether a tree is past the limits, without looking at much more
 // of it than that.
-func large(dir string) bool {
+func isLarge(dir string) bool {
 	entries, bytes := 0, int64(0)
 	past := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -82,7 +82,7 @@ func large(dir string) bool {
 	return past == nil && (entries > skeletonEntries || bytes > skeletonBytes)
 }
 
-func (s *skeleton) copy(path string, entry fs.DirEntry, err error) error {
+func (s *skeleton) copyEntry(path string, entry fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *skeleton) copy(path string, entry fs.DirEntry, err error) error {
 		if err := os.Symlink(link, target); err != nil {
 			return err
 		}
-		return s.own(path, target)
+		return s.ownCopy(path, target)
 	case info.Mode().IsRegular():
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -121,11 +121,11 @@ func (s *skeleton) copy(path string, entry fs.DirEntry, err error) error {
 	if err := os.Chmod(target, info.Mode()&(fs.ModePerm|fs.ModeSticky)); err != nil {
 		return err
 	}
-	return s.own(path, target)
+	return s.ownCopy(path, target)
 }
 
-// own gives the copy the host ids that the sandbox sees as the template's.
-func (s *skeleton) own(path, target string) error {
+// ownCopy gives the copy the host ids that the sandbox sees as the template's.
+func (s *skeleton) ownCopy(path, target string) error {
 	if os.Geteuid() != 0 {
 		return nil // All is the user's own, and stays so.
 	}

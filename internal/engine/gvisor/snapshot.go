@@ -53,7 +53,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	defer cancel()
 	err = i.engine.home.Freeze(ctx, f)
 	if err == nil {
-		err = made.write(dir)
+		err = made.writeRecipe(dir)
 	}
 	if err == nil {
 		err = i.engine.images.Seal(dir, i.id)
@@ -67,13 +67,13 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 // snapshotting is what the keeper is to run. A checkpoint stands still by
 // itself, and one that fails goes on by itself; a tar does neither.
 func (i *Instance) snapshotting(dir string, contents engine.Contents) (keeper.Freeze, error) {
-	b := bundle{dir: i.engine.dir(i.id)}
-	runsc, err := i.engine.flags(i.state, b)
+	b := bundle{dir: i.engine.instanceDir(i.id)}
+	runsc, err := i.engine.runscFlags(i.state, b)
 	if err != nil {
 		return keeper.Freeze{}, err
 	}
 	command := func(args ...string) []string { return append(append([]string{}, runsc...), append(args, i.id)...) }
-	f := keeper.Freeze{ID: i.id, Keep: true, Dir: b.dir, Log: b.log(), Env: environment()}
+	f := keeper.Freeze{ID: i.id, Keep: true, Dir: b.dir, Log: b.logFile(), Env: runscEnvironment()}
 	if contents == engine.ContentsMemory {
 		f.Steps = [][]string{command("checkpoint", "--leave-running", "--compression=none", "--image-path="+dir)}
 		return f, nil
@@ -111,13 +111,13 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if err != nil {
 		return nil, err
 	}
-	if err := e.fits(r, spec); err != nil {
+	if err := e.checkSnapshot(r, spec); err != nil {
 		return nil, err
 	}
 	if r.Contents == engine.ContentsFiles {
-		return e.make(ctx, spec, beginning{command: []string{"run", "--detach"}, upper: filepath.Join(dir, upperName)})
+		return e.makeInstance(ctx, spec, processBeginning{command: []string{"run", "--detach"}, upper: filepath.Join(dir, upperName)})
 	}
-	return e.make(ctx, spec, beginning{
+	return e.makeInstance(ctx, spec, processBeginning{
 		// The instance is in another directory and has other ids of the host than
 		// its source; what may differ was compared above.
 		flags:   []string{"--restore-spec-validation=ignore"},

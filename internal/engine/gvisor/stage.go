@@ -35,11 +35,11 @@ func (b bundle) keepPlan(shown []engine.Mount) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(b.plan(), data, 0o600)
+	return os.WriteFile(b.planFile(), data, 0o600)
 }
 
 func (b bundle) planned() (shown []engine.Mount, err error) {
-	data, err := os.ReadFile(b.plan())
+	data, err := os.ReadFile(b.planFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fault.New(fault.ErrConflict, "the sandbox was made by an older version, which did not keep what its mounts showed, so that it can't be started again; destroy it and make another")
 	}
@@ -56,7 +56,7 @@ type owners struct {
 	GIDs  []specs.LinuxIDMapping `json:"gids"`
 }
 
-func (o owners) of(root unix.Stat_t) mounts.Translation {
+func (o owners) translationOf(root unix.Stat_t) mounts.Translation {
 	return mounts.Swapped(o.Owner, o.UIDs, o.GIDs, root)
 }
 
@@ -102,8 +102,8 @@ func Stage(dir string, command []string) error {
 	if err != nil {
 		return err
 	}
-	if err := (mounts.Pins{Mounts: shown, At: b.pin, Empty: b.empty(), Owners: owners.of}).Pin(); err != nil {
+	if err := (mounts.Pins{Mounts: shown, At: b.pinPlace, Empty: b.emptyDir(), Owners: owners.translationOf}).Pin(); err != nil {
 		return err
 	}
-	return fmt.Errorf("run %s: %w", command[0], unix.Exec(command[0], command, environment()))
+	return fmt.Errorf("run %s: %w", command[0], unix.Exec(command[0], command, runscEnvironment()))
 }

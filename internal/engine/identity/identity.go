@@ -104,11 +104,11 @@ func subordinate(path, name string, uid int) idRange {
 func (s Source) Of(id string, owner engine.Owner, mounts []engine.Mount) (Identity, error) {
 	switch {
 	case s.uid == 0:
-		first := idBase + slot(id)*idCount
+		first := idBase + slotOf(id)*idCount
 		ids := Identity{UIDs: mapping(first, owner.UID, owner.HostUID), GIDs: mapping(first, owner.GID, owner.HostGID)}
 		extra, err := groupsOf(owner, mounts)
 		for i, gid := range extra {
-			ids.GIDs = append(ids.GIDs, one(idCount+i, gid))
+			ids.GIDs = append(ids.GIDs, mapOneID(idCount+i, gid))
 		}
 		return ids, err
 	case owner.HostUID != s.uid || owner.HostGID != s.gid:
@@ -117,7 +117,7 @@ func (s Source) Of(id string, owner engine.Owner, mounts []engine.Mount) (Identi
 		return Identity{UIDs: mapping(s.subUID.first, owner.UID, owner.HostUID), GIDs: mapping(s.subGID.first, owner.GID, owner.HostGID)}, nil
 	default:
 		return Identity{
-			UIDs: []specs.LinuxIDMapping{one(owner.UID, s.uid)}, GIDs: []specs.LinuxIDMapping{one(owner.GID, s.gid)}, Single: true,
+			UIDs: []specs.LinuxIDMapping{mapOneID(owner.UID, s.uid)}, GIDs: []specs.LinuxIDMapping{mapOneID(owner.GID, s.gid)}, Single: true,
 		}, nil
 	}
 }
@@ -126,16 +126,16 @@ func (s Source) Of(id string, owner engine.Owner, mounts []engine.Mount) (Identi
 // owner's id the host user's.
 func mapping(first, owner, host int) []specs.LinuxIDMapping {
 	if owner == 0 {
-		m := one(0, first)
+		m := mapOneID(0, first)
 		m.Size = idCount
 		return []specs.LinuxIDMapping{m}
 	}
-	below, above := one(0, first), one(owner+1, first+owner)
+	below, above := mapOneID(0, first), mapOneID(owner+1, first+owner)
 	below.Size, above.Size = uint32(owner), uint32(idCount-owner-1)
-	return []specs.LinuxIDMapping{below, one(owner, host), above}
+	return []specs.LinuxIDMapping{below, mapOneID(owner, host), above}
 }
 
-func one(inside, host int) specs.LinuxIDMapping {
+func mapOneID(inside, host int) specs.LinuxIDMapping {
 	return specs.LinuxIDMapping{ContainerID: uint32(inside), HostID: uint32(host), Size: 1}
 }
 
@@ -193,7 +193,7 @@ func CheckOwner(o engine.Owner) error {
 	return nil
 }
 
-func slot(id string) int {
+func slotOf(id string) int {
 	sum := sha256.Sum256([]byte(id))
 	return int(binary.BigEndian.Uint32(sum[:4]) % idSlots)
 }

@@ -67,8 +67,8 @@ func (c *Checker) Seal(dir, sandbox string) error {
 		}
 	}
 	delete(before, ".")
-	if old(before) {
-		c.remember(after["."], checked{stamps: after, sandbox: sandbox})
+	if areOld(before) {
+		c.rememberChecked(after["."], checked{stamps: after, sandbox: sandbox})
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (c *Checker) Verify(dir string) (sandbox string, err error) {
 	if k, ok := c.remembered(before["."], before); ok {
 		return k.sandbox, nil
 	}
-	s, err := read(dir)
+	s, err := readSeal(dir)
 	if err != nil {
 		return "", fault.Wrap(fault.ErrConflict, err, "the image at %s has no seal, so it was not written whole", dir)
 	}
@@ -93,8 +93,8 @@ func (c *Checker) Verify(dir string) (sandbox string, err error) {
 	if err != nil || !maps.Equal(before, after) {
 		return "", fault.New(fault.ErrConflict, "the image at %s was changed while it was being verified", dir)
 	}
-	if old(before) {
-		c.remember(before["."], checked{stamps: before, sandbox: s.Sandbox})
+	if areOld(before) {
+		c.rememberChecked(before["."], checked{stamps: before, sandbox: s.Sandbox})
 	}
 	return s.Sandbox, nil
 }
@@ -115,14 +115,14 @@ func (c *Checker) File(path string) (string, error) {
 	sum := sha256.Sum256(data)
 	digest := hex.EncodeToString(sum[:])
 	after, err := stampOf(path)
-	if err == nil && maps.Equal(before, after) && old(before) {
-		c.remember(before[""], checked{stamps: before, digest: digest})
+	if err == nil && maps.Equal(before, after) && areOld(before) {
+		c.rememberChecked(before[""], checked{stamps: before, digest: digest})
 	}
 	return digest, err
 }
 
-// old tells whether all changes are so old that another one would show.
-func old(all map[string]stamp) bool {
+// areOld tells whether all changes are so old that another one would show.
+func areOld(all map[string]stamp) bool {
 	latest := time.Now().Add(-fresh)
 	for _, s := range all {
 		if time.Unix(s.change.Unix()).After(latest) {
@@ -139,7 +139,7 @@ func (c *Checker) remembered(which stamp, now map[string]stamp) (checked, bool) 
 	return k, ok && maps.Equal(k.stamps, now)
 }
 
-func (c *Checker) remember(which stamp, k checked) {
+func (c *Checker) rememberChecked(which stamp, k checked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil || len(c.known) >= maxKnown {
@@ -155,7 +155,7 @@ func stamps(dir string) (map[string]stamp, error) {
 		return nil, err
 	}
 	all := map[string]stamp{}
-	for _, name := range append([]string{"."}, names(entries)...) {
+	for _, name := range append([]string{"."}, entryNames(entries)...) {
 		if all[name], err = lstat(filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ func stamps(dir string) (map[string]stamp, error) {
 	return all, nil
 }
 
-func names(entries []fs.DirEntry) []string {
+func entryNames(entries []fs.DirEntry) []string {
 	all := make([]string, 0, len(entries))
 	for _, entry := range entries {
 		all = append(all, entry.Name())

@@ -29,7 +29,7 @@ func Digest(dir string) (string, error) {
 // Intact checks an image against its own seal, whatever sandbox it is of; see
 // Verify.
 func Intact(dir string) error {
-	s, err := read(dir)
+	s, err := readSeal(dir)
 	if err != nil {
 		return fault.Wrap(fault.ErrConflict, err, "the image at %s has no seal, so it was not written whole", dir)
 	}

@@ -92,7 +92,7 @@ func Whole(dir string) bool {
 // is missing, added or changed. Anything else is a fault.ErrConflict that says
 // what.
 func Verify(dir, sandbox string) error {
-	s, err := read(dir)
+	s, err := readSeal(dir)
 	if err != nil {
 		return fault.Wrap(fault.ErrConflict, err, "the image of sandbox %s at %s has no seal, so it was not written whole", sandbox, dir)
 	}
@@ -131,7 +131,7 @@ func Size(dir string) (int64, error) {
 	return sum, nil
 }
 
-func read(dir string) (seal, error) {
+func readSeal(dir string) (seal, error) {
 	var s seal
 	f, err := os.Open(filepath.Join(dir, sealName))
 	if err != nil {

@@ -64,7 +64,7 @@ func TestCheckerRemembers(t *testing.T) {
 	if _, ok := c.remembered(now["."], now); ok {
 		t.Error("a change is not noticed")
 	}
-	if old(now) {
+	if areOld(now) {
 		t.Error("a file that was changed just now counts as old")
 	}
 }

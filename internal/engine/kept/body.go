@@ -62,7 +62,7 @@ func (b *Body) Wait(ctx context.Context) (engine.Exit, error) {
 	if err != nil {
 		return engine.Exit{}, err
 	}
-	judged := b.judge(exit)
+	judged := b.judgeExit(exit)
 	if judged.Reason != "destroyed" {
 		judged.Words = b.Words()
 	}
@@ -88,9 +88,9 @@ func lastWords(path string) string {
 	return strings.ToValidUTF8(string(text), "?")
 }
 
-// judge tells why the process ended. The kernel's kill for memory shows in the group's
+// judgeExit tells why the process ended. The kernel's kill for memory shows in the group's
 // counter.
-func (b *Body) judge(exit keeper.ProcessExit) engine.Exit {
+func (b *Body) judgeExit(exit keeper.ProcessExit) engine.Exit {
 	code := exit.Code
 	if exit.Signal != 0 {
 		code = 128 + exit.Signal

@@ -43,12 +43,12 @@ func Complete(spec engine.Spec) (engine.Spec, error) {
 	if l.CPU < 0 || l.MemoryBytes < 0 || l.DiskBytes < 0 || l.Pids < 0 {
 		return spec, fault.Invalid("sandbox %s: a limit is negative: %+v", spec.ID, *l)
 	}
-	l.CPU, l.MemoryBytes = or(l.CPU, defaultCPU), or(l.MemoryBytes, defaultMemory)
-	l.DiskBytes, l.Pids = or(l.DiskBytes, defaultDisk), or(l.Pids, defaultPids)
+	l.CPU, l.MemoryBytes = orElse(l.CPU, defaultCPU), orElse(l.MemoryBytes, defaultMemory)
+	l.DiskBytes, l.Pids = orElse(l.DiskBytes, defaultDisk), orElse(l.Pids, defaultPids)
 	return spec, nil
 }
 
-func or[T int | int64 | float64](n, otherwise T) T {
+func orElse[T int | int64 | float64](n, otherwise T) T {
 	if n == 0 {
 		return otherwise
 	}

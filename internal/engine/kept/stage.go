@@ -95,8 +95,8 @@ func (h *Home) BridgeGroup(share, id string) (*cgroup.Group, error) {
 // keepersLink is by what the keeper starts its own program.
 const keepersLink = "/proc/self/exe"
 
-// enter has a program join the group before it is one.
-func (s staging) enter(argv []string) []string {
+// enterGroup has a program join the group before it is one.
+func (s staging) enterGroup(argv []string) []string {
 	if s.group == nil {
 		return argv
 	}
@@ -109,8 +109,8 @@ func (s staging) enter(argv []string) []string {
 	return slices.Concat(joiner, s.group.Joins(), []string{"--"}, argv)
 }
 
-// explain names the bound that an error is of.
-func (s staging) explain(err error) error {
+// explainBound names the bound that an error is of.
+func (s staging) explainBound(err error) error {
 	if err == nil || s.group == nil {
 		return err
 	}
@@ -139,10 +139,10 @@ func (h *Home) Freeze(ctx context.Context, f keeper.Freeze) error {
 	defer h.endStaging(s)
 	steps := make([][]string, 0, len(f.Steps))
 	for _, argv := range f.Steps {
-		steps = append(steps, s.enter(argv))
+		steps = append(steps, s.enterGroup(argv))
 	}
 	f.Steps = steps
-	return s.explain(h.keeper.Freeze(ctx, f))
+	return s.explainBound(h.keeper.Freeze(ctx, f))
 }
 
 // explainStart names the instance's own limit where that ended what lays it out: a start runs

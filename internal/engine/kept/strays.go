@@ -46,10 +46,10 @@ func RunsStage(pid int, stage []string) bool {
 
 // Serves tells whether a process is one: a program of the engine is what it runs, and the
 // folder is an argument of it. A process that is dead has neither.
-func (s Strays) Serves(p process.ID) bool { return s.named(p.Pid) && s.Runs(p.Pid) }
+func (s Strays) Serves(p process.ID) bool { return s.isNamed(p.Pid) && s.Runs(p.Pid) }
 
-// named tells whether a process has the folder as an argument.
-func (s Strays) named(pid int) bool {
+// isNamed tells whether a process has the folder as an argument.
+func (s Strays) isNamed(pid int) bool {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {
 		return false
@@ -62,12 +62,12 @@ func (s Strays) named(pid int) bool {
 	return false
 }
 
-// ours tells whether a process is one that a start of this engine left: it serves the
+// isOurs tells whether a process is one that a start of this engine left: it serves the
 // folder, and nobody else began it. The keeper gives each start a session of its own,
 // so that its leader is such a process too, or gone; what somebody runs at a terminal
 // or in a script is of a session that another program leads. Parents tell less: what
 // outlives its keeper gets another.
-func (s Strays) ours(p process.Stat, table map[int]process.Stat) bool {
+func (s Strays) isOurs(p process.Stat, table map[int]process.Stat) bool {
 	if p.Pid == os.Getpid() || p.Dead || !s.Serves(p.ID) {
 		return false
 	}
@@ -89,7 +89,7 @@ func (s Strays) Kill(ctx context.Context) error {
 		}
 	}()
 	for _, p := range table {
-		if !s.ours(p, table) {
+		if !s.isOurs(p, table) {
 			continue
 		}
 		handle, err := process.Open(p.ID)

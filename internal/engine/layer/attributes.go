@@ -27,7 +27,7 @@ const (
 // largest is the most that the kernel lets a value, or a list of names, have.
 const largest = 64 << 10
 
-func keeps(name string) bool {
+func keepsName(name string) bool {
 	return strings.HasPrefix(name, "user.") || name == opaque || name == accessList || name == defaultAccess
 }
 
@@ -42,7 +42,7 @@ func (w *writer) attributes(f *os.File, h *tar.Header) error {
 	}
 	all := map[string][]byte{}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(w.list[:n]), "\x00"), "\x00") {
-		if !keeps(name) {
+		if !keepsName(name) {
 			continue
 		}
 		n, err := unix.Fgetxattr(int(f.Fd()), name, w.value[:])
@@ -65,7 +65,7 @@ func (w *writer) attributes(f *os.File, h *tar.Header) error {
 }
 
 // attribute gives a file the extended attributes of its header.
-func (r *reader) attribute(f *os.File, h *tar.Header) error {
+func (r *layerReader) attribute(f *os.File, h *tar.Header) error {
 	text, ok := h.PAXRecords[attributesRecord]
 	if !ok {
 		return nil
@@ -75,7 +75,7 @@ func (r *reader) attribute(f *os.File, h *tar.Header) error {
 		return fmt.Errorf("the attributes of %q: %w", h.Name, err)
 	}
 	for name, value := range all {
-		if !keeps(name) {
+		if !keepsName(name) {
 			return fmt.Errorf("%q has the attribute %q, which is not kept", h.Name, name)
 		}
 		var err error

@@ -110,16 +110,16 @@ func TestBudget(t *testing.T) {
 	}{{budget{4, 4}, true}, {budget{3, 100}, false}, {budget{100, 3}, false}} {
 		w := newWriter(io.Discard, Owners{})
 		w.left = tt.left
-		if err := w.entry(top, ".", "."); (err == nil) != tt.fine {
+		if err := w.writeEntry(top, ".", "."); (err == nil) != tt.fine {
 			t.Errorf("%+v: %v", tt.left, err)
 		}
 	}
-	r := &reader{left: budget{1, 100}}
+	r := &layerReader{left: budget{1, 100}}
 	link := &tar.Header{Typeflag: tar.TypeBlock, Name: "x"}
-	if err := r.entry(link, nil); err == nil || !strings.Contains(err.Error(), "of no kind") {
+	if err := r.readEntry(link, nil); err == nil || !strings.Contains(err.Error(), "of no kind") {
 		t.Errorf("the control: %v", err)
 	}
-	if err := r.entry(link, nil); err == nil || !strings.Contains(err.Error(), "more than") {
+	if err := r.readEntry(link, nil); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("a reader takes more entries than may be: %v", err)
 	}
 }

@@ -61,8 +61,8 @@ type budget struct{ entries, names int }
 
 func newBudget() budget { return budget{entries: mostEntries, names: mostNames} }
 
-// spend takes a path from the budget.
-func (b *budget) spend(name string) error {
+// spendPath takes a path from the budget.
+func (b *budget) spendPath(name string) error {
 	b.entries--
 	b.names -= len(name)
 	if b.entries < 0 || b.names < 0 {
@@ -81,7 +81,7 @@ func Write(to io.Writer, root *os.Root, owners Owners) error {
 	}
 	defer top.Close()
 	w := newWriter(to, owners)
-	if err := w.entry(top, ".", "."); err != nil {
+	if err := w.writeEntry(top, ".", "."); err != nil {
 		return err
 	}
 	return w.out.Close()
@@ -100,12 +100,12 @@ func newWriter(to io.Writer, owners Owners) *writer {
 	return &writer{owners: owners, out: tar.NewWriter(to), left: newBudget(), named: map[uint64]string{}}
 }
 
-// entry writes what has a name in a directory, and what is in it; path is its name in the layer.
-func (w *writer) entry(dir *os.File, base, name string) error {
+// writeEntry writes what has a name in a directory, and what is in it; path is its name in the layer.
+func (w *writer) writeEntry(dir *os.File, base, name string) error {
 	if len(name) >= longestPath {
 		return fmt.Errorf("a path has more than %d bytes, which no copy holds; it begins with %.100q", longestPath-1, name)
 	}
-	if err := w.left.spend(name); err != nil {
+	if err := w.left.spendPath(name); err != nil {
 		return err
 	}
 	var st unix.Stat_t
@@ -120,7 +120,7 @@ func (w *writer) entry(dir *os.File, base, name string) error {
 	case unix.S_IFDIR:
 		return w.directory(dir, base, h, &st)
 	case unix.S_IFREG:
-		return w.file(dir, base, h, &st)
+		return w.writeFile(dir, base, h, &st)
 	case unix.S_IFLNK:
 		to := make([]byte, longestPath)
 		n, err := unix.Readlinkat(int(dir.Fd()), base, to)
@@ -157,7 +157,7 @@ func (w *writer) directory(dir *os.File, base string, h *tar.Header, st *unix.St
 		names, err := f.Readdirnames(readAtOnce)
 		slices.Sort(names)
 		for _, below := range names {
-			if err := w.entry(f, below, path.Join(name, below)); err != nil { //nolint:gosec // a name in the layer; below is a name in f
+			if err := w.writeEntry(f, below, path.Join(name, below)); err != nil { //nolint:gosec // a name in the layer; below is a name in f
 				return err
 			}
 		}
@@ -170,7 +170,7 @@ func (w *writer) directory(dir *os.File, base string, h *tar.Header, st *unix.St
 	}
 }
 
-func (w *writer) file(dir *os.File, base string, h *tar.Header, st *unix.Stat_t) error {
+func (w *writer) writeFile(dir *os.File, base string, h *tar.Header, st *unix.Stat_t) error {
 	if st.Nlink > 1 {
 		if first, ok := w.named[st.Ino]; ok {
 			h.Typeflag, h.Linkname = tar.TypeLink, first

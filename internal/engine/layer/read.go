@@ -20,7 +20,7 @@ import (
 
 // Read puts what Write wrote into an empty root. It follows no link.
 func Read(from io.Reader, root *os.Root, owners Owners) error {
-	r := &reader{root: root, owners: owners, left: newBudget()}
+	r := &layerReader{root: root, owners: owners, left: newBudget()}
 	in := tar.NewReader(from)
 	for {
 		h, err := in.Next()
@@ -28,7 +28,7 @@ func Read(from io.Reader, root *os.Root, owners Owners) error {
 			return r.dateAll()
 		}
 		if err == nil {
-			err = r.entry(h, in)
+			err = r.readEntry(h, in)
 		}
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func Read(from io.Reader, root *os.Root, owners Owners) error {
 	}
 }
 
-type reader struct {
+type layerReader struct {
 	root   *os.Root
 	owners Owners
 	left   budget
@@ -49,41 +49,46 @@ type dated struct {
 	when time.Time
 }
 
-func (r *reader) entry(h *tar.Header, in io.Reader) error {
+func (r *layerReader) readEntry(h *tar.Header, in io.Reader) error {
 	h.Name = path.Clean(h.Name)
 	if !filepath.IsLocal(h.Name) {
 		return fmt.Errorf("%q leads out of the layer", h.Name)
 	}
-	if err := r.left.spend(h.Name); err != nil {
+	if err := r.left.spendPath(h.Name); err != nil {
 		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
 		return r.directory(h)
 	case tar.TypeReg:
-		return r.file(h, in)
+		return r.readFile(h, in)
 	case tar.TypeLink:
 		if !filepath.IsLocal(h.Linkname) {
 			return fmt.Errorf("%q is the same file as %q, which is out of the layer", h.Name, h.Linkname)
 		}
 		return r.root.Link(h.Linkname, h.Name)
 	case tar.TypeSymlink:
-		return errors.Join(r.root.Symlink(h.Linkname, h.Name), r.root.Lchown(h.Name, r.uid(h), r.gid(h)), r.date(dated{h.Name, h.ModTime}))
+		return errors.Join(r.root.Symlink(h.Linkname, h.Name), r.root.Lchown(h.Name, r.ownerID(h), r.groupID(h)), r.setTimes(dated{h.Name, h.ModTime}))
 	case tar.TypeFifo:
-		return errors.Join(r.node(h, unix.S_IFIFO|uint32(h.Mode&0o7777)), r.root.Lchown(h.Name, r.uid(h), r.gid(h)), r.date(dated{h.Name, h.ModTime}))
+		return errors.Join(r.makeNode(h, unix.S_IFIFO|uint32(h.Mode&0o7777)), r.root.Lchown(h.Name, r.ownerID(h), r.groupID(h)), r.setTimes(dated{h.Name, h.ModTime}))
 	case tar.TypeChar:
 		if h.Devmajor != 0 || h.Devminor != 0 {
 			return fmt.Errorf("%q is a device", h.Name)
 		}
-		return r.node(h, unix.S_IFCHR)
+		return r.makeNode(h, unix.S_IFCHR)
 	}
 	return fmt.Errorf("%q is of no kind that a layer has: %q", h.Name, h.Typeflag)
 }
 
-func (r *reader) uid(h *tar.Header) int { return identity.HostID(r.owners.UIDs, uint32(h.Uid)) }
-func (r *reader) gid(h *tar.Header) int { return identity.HostID(r.owners.GIDs, uint32(h.Gid)) }
+func (r *layerReader) ownerID(h *tar.Header) int {
+	return identity.HostID(r.owners.UIDs, uint32(h.Uid))
+}
 
-func (r *reader) directory(h *tar.Header) error {
+func (r *layerReader) groupID(h *tar.Header) int {
+	return identity.HostID(r.owners.GIDs, uint32(h.Gid))
+}
+
+func (r *layerReader) directory(h *tar.Header) error {
 	if h.Name != "." {
 		if err := r.root.Mkdir(h.Name, 0o700); err != nil {
 			return err
@@ -94,10 +99,10 @@ func (r *reader) directory(h *tar.Header) error {
 		return err
 	}
 	r.dirs = append(r.dirs, dated{h.Name, h.ModTime})
-	return errors.Join(r.dress(f, h), f.Close())
+	return errors.Join(r.setAttributes(f, h), f.Close())
 }
 
-func (r *reader) file(h *tar.Header, in io.Reader) error {
+func (r *layerReader) readFile(h *tar.Header, in io.Reader) error {
 	size, err := strconv.ParseInt(h.PAXRecords[sizeRecord], 10, 64)
 	if err != nil || size < 0 {
 		return fmt.Errorf("%q has no size", h.Name)
@@ -106,15 +111,15 @@ func (r *reader) file(h *tar.Header, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	err = fill(f, in, size)
+	err = fillFile(f, in, size)
 	if err == nil {
-		err = r.dress(f, h)
+		err = r.setAttributes(f, h)
 	}
-	return errors.Join(err, f.Close(), r.date(dated{h.Name, h.ModTime}))
+	return errors.Join(err, f.Close(), r.setTimes(dated{h.Name, h.ModTime}))
 }
 
-// fill writes the pieces of a file.
-func fill(f *os.File, in io.Reader, size int64) error {
+// fillFile writes the pieces of a file.
+func fillFile(f *os.File, in io.Reader, size int64) error {
 	if err := f.Truncate(size); err != nil {
 		return err
 	}
@@ -137,10 +142,10 @@ func fill(f *os.File, in io.Reader, size int64) error {
 	}
 }
 
-// dress gives a file or directory its owner, its mode (in this order: a change of owners
+// setAttributes gives a file or directory its owner, its mode (in this order: a change of owners
 // takes setuid away) and its attributes.
-func (r *reader) dress(f *os.File, h *tar.Header) error {
-	if err := f.Chown(r.uid(h), r.gid(h)); err != nil {
+func (r *layerReader) setAttributes(f *os.File, h *tar.Header) error {
+	if err := f.Chown(r.ownerID(h), r.groupID(h)); err != nil {
 		return err
 	}
 	if err := r.attribute(f, h); err != nil {
@@ -149,8 +154,8 @@ func (r *reader) dress(f *os.File, h *tar.Header) error {
 	return unix.Fchmod(int(f.Fd()), uint32(h.Mode&0o7777))
 }
 
-// node makes a named pipe, or a whiteout.
-func (r *reader) node(h *tar.Header, mode uint32) error {
+// makeNode makes a named pipe, or a whiteout.
+func (r *layerReader) makeNode(h *tar.Header, mode uint32) error {
 	dir, err := r.root.OpenFile(path.Dir(h.Name), os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
@@ -163,16 +168,16 @@ func (r *reader) node(h *tar.Header, mode uint32) error {
 }
 
 // dateAll sets the times of directories, of the innermost first.
-func (r *reader) dateAll() error {
+func (r *layerReader) dateAll() error {
 	for _, d := range slices.Backward(r.dirs) {
-		if err := r.date(d); err != nil {
+		if err := r.setTimes(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) date(d dated) error {
+func (r *layerReader) setTimes(d dated) error {
 	dir, err := r.root.OpenFile(path.Dir(d.name), os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err

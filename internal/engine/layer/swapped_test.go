@@ -36,7 +36,7 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer top.Close()
-	if err := w.entry(top, "dir", "dir"); err != nil || !strings.Contains(out.String(), "public") {
+	if err := w.writeEntry(top, "dir", "dir"); err != nil || !strings.Contains(out.String(), "public") {
 		t.Fatalf("INCONCLUSIVE: nothing is written: %v", err)
 	}
 	var before unix.Stat_t
@@ -49,7 +49,7 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 	if err := w.directory(top, "dir", &tar.Header{Name: "dir", PAXRecords: map[string]string{}}, &before); err == nil {
 		t.Error("what a link leads to was written as the directory that was there")
 	}
-	if err := w.entry(top, "dir", "dir"); err != nil { // the link itself
+	if err := w.writeEntry(top, "dir", "dir"); err != nil { // the link itself
 		t.Error(err)
 	}
 	var st unix.Stat_t
@@ -68,7 +68,7 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 		if err := put(at("was")); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.file(top, "was", &tar.Header{Name: "was", PAXRecords: map[string]string{}}, &st); err == nil {
+		if err := w.writeFile(top, "was", &tar.Header{Name: "was", PAXRecords: map[string]string{}}, &st); err == nil {
 			t.Errorf("%s was written as the file that was there", kind)
 		}
 		if err := os.Remove(at("was")); err != nil {

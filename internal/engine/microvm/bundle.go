@@ -28,16 +28,16 @@ type bundle struct {
 	dir string
 }
 
-func (b bundle) log() string         { return filepath.Join(b.dir, logName) }
-func (b bundle) plan() string        { return filepath.Join(b.dir, "plan.json") }
-func (b bundle) recipe() string      { return filepath.Join(b.dir, "recipe.json") }
-func (b bundle) running() string     { return filepath.Join(b.dir, "monitor.json") }
-func (b bundle) place() string       { return filepath.Join(b.dir, "place") }
-func (b bundle) own() string         { return filepath.Join(b.dir, "own") }
-func (b bundle) socket() string      { return filepath.Join(b.own(), socketName) }
-func (b bundle) initrd() string      { return filepath.Join(b.own(), initrdName) }
-func (b bundle) disk(n int) string   { return filepath.Join(b.own(), diskName(n)) }
-func (b bundle) copied(n int) string { return filepath.Join(b.own(), copiedName(n)) }
+func (b bundle) logFile() string       { return filepath.Join(b.dir, logName) }
+func (b bundle) planFile() string      { return filepath.Join(b.dir, "plan.json") }
+func (b bundle) recipe() string        { return filepath.Join(b.dir, "recipe.json") }
+func (b bundle) running() string       { return filepath.Join(b.dir, "monitor.json") }
+func (b bundle) rootPlace() string     { return filepath.Join(b.dir, "place") }
+func (b bundle) ownDir() string        { return filepath.Join(b.dir, "own") }
+func (b bundle) socket() string        { return filepath.Join(b.ownDir(), socketName) }
+func (b bundle) initrd() string        { return filepath.Join(b.ownDir(), initrdName) }
+func (b bundle) diskFile(n int) string { return filepath.Join(b.ownDir(), diskName(n)) }
+func (b bundle) copied(n int) string   { return filepath.Join(b.ownDir(), copiedName(n)) }
 
 // Names in the monitor's folder.
 const (
@@ -48,8 +48,8 @@ const (
 func diskName(n int) string   { return "disk-" + strconv.Itoa(n) }
 func copiedName(n int) string { return "copy-" + strconv.Itoa(n) }
 
-// plan is what a stage reads.
-type plan struct {
+// stagePlan is what a stage reads.
+type stagePlan struct {
 	Machine machine  `json:"machine"`
 	Kind    string   `json:"kind,omitempty"` // of monitor
 	Program string   `json:"program"`
@@ -65,7 +65,7 @@ type plan struct {
 	Env     []string `json:"env"`
 }
 
-func save(path string, v any) error {
+func saveJSON(path string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func save(path string, v any) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-func load(path string, v any) error {
+func loadJSON(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -87,10 +87,10 @@ func load(path string, v any) error {
 // processes are the monitor's, and those that it needs beside, as the stage wrote them down.
 func (b bundle) processes() ([]process.ID, error) {
 	var ids []process.ID
-	err := load(b.running(), &ids)
+	err := loadJSON(b.running(), &ids)
 	if err != nil { // a stage of an older keeper's wrote the one
 		ids = make([]process.ID, 1)
-		err = load(b.running(), &ids[0])
+		err = loadJSON(b.running(), &ids[0])
 	}
 	if err != nil {
 		return nil, fmt.Errorf("what runs the machine is not on record: %w", err)
@@ -111,12 +111,12 @@ func (b bundle) processes() ([]process.ID, error) {
 // over: a link there, or another name of somebody else's socket, is refused, since it would
 // have root speak with another machine, or with anybody.
 func (b bundle) reachable(name string) (path string, closed func(), err error) {
-	own, err := hostpath.Follow(b.own()) // nobody but root writes above it
+	own, err := hostpath.Follow(b.ownDir()) // nobody but root writes above it
 	if err != nil {
 		return "", nil, err
 	}
 	defer own.Close()
-	at := filepath.Join(b.own(), name)
+	at := filepath.Join(b.ownDir(), name)
 	fd, err := unix.Openat(own.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", nil, &os.PathError{Op: "open", Path: at, Err: err}
@@ -145,17 +145,17 @@ func (b bundle) firstRoot(m boot.Machine, agent []byte, modules []module, files 
 	defer f.Close()
 	archive := &cpio{to: f}
 	for _, dir := range []string{"dev", boot.ModuleDir[1:], boot.FileDir[1:]} {
-		archive.add(entry{name: dir, mode: cpioDir | 0o755})
+		archive.addEntry(cpioEntry{name: dir, mode: cpioDir | 0o755})
 	}
 	// The kernel opens it for its first program before that has mounted anything.
-	archive.add(entry{name: "dev/console", mode: cpioChar | 0o600, major: 5, minor: 1})
-	archive.add(entry{name: boot.Program[1:], mode: cpioFile | 0o755, data: agent})
-	archive.add(entry{name: boot.MachineFile[1:], mode: cpioFile | 0o600, data: description})
+	archive.addEntry(cpioEntry{name: "dev/console", mode: cpioChar | 0o600, major: 5, minor: 1})
+	archive.addEntry(cpioEntry{name: boot.Program[1:], mode: cpioFile | 0o755, data: agent})
+	archive.addEntry(cpioEntry{name: boot.MachineFile[1:], mode: cpioFile | 0o600, data: description})
 	for _, module := range modules {
-		archive.add(entry{name: boot.ModuleDir[1:] + "/" + module.name + ".ko", mode: cpioFile | 0o600, data: module.data})
+		archive.addEntry(cpioEntry{name: boot.ModuleDir[1:] + "/" + module.name + ".ko", mode: cpioFile | 0o600, data: module.data})
 	}
 	for name, data := range files {
-		archive.add(entry{name: boot.FileDir[1:] + "/" + name, mode: cpioFile | 0o444, data: data})
+		archive.addEntry(cpioEntry{name: boot.FileDir[1:] + "/" + name, mode: cpioFile | 0o444, data: data})
 	}
 	return errors.Join(archive.Close(), f.Close())
 }
@@ -171,15 +171,15 @@ func makeDisk(ctx context.Context, file string, bytes int64) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, mkfsDisk(), "-q", "-F", "-b", "4096", "-m", "0", "-J", "size=4", "-O", "^resize_inode", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1", file)
-	cmd.Env = environment()
+	cmd.Env = programEnvironment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("a disk of %d bytes: %w: %.300s", bytes, err, out)
 	}
 	return nil
 }
 
-// environment is that of all programs that are run here.
-func environment() []string {
+// programEnvironment is that of all programs that are run here.
+func programEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 }
 

@@ -36,7 +36,7 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	if h.hardware() {
 		caps.Wall = engine.WallHardware
 	} else {
-		caps.Wall, caps.NoHardware = engine.WallEmulated, h.kvm.why()
+		caps.Wall, caps.NoHardware = engine.WallEmulated, h.kvm.whyAndRemedy()
 		caps.Missing[hardware] = notHardware
 	}
 	caps.By = h.version
@@ -85,18 +85,18 @@ func (e *Engine) available(ctx context.Context) (*host, error) {
 	}
 	e.probing.Lock()
 	defer e.probing.Unlock()
-	if h := e.probed; h != nil && h.sees(e.programs()) {
+	if h := e.probed; h != nil && h.seesPrograms(e.programs()) {
 		return h, nil
 	}
-	h, err := e.probe(ctx)
+	h, err := e.probeHost(ctx)
 	if err == nil {
 		e.probed = h
 	}
 	return h, err
 }
 
-// probe looks at the host anew.
-func (e *Engine) probe(ctx context.Context) (*host, error) {
+// probeHost looks at the host anew.
+func (e *Engine) probeHost(ctx context.Context) (*host, error) {
 	h := &host{programs: e.programs()}
 	for _, program := range h.programs {
 		info, err := os.Stat(program)
@@ -112,18 +112,18 @@ func (e *Engine) probe(ctx context.Context) (*host, error) {
 	if h.choice, h.version, err = e.choose(ctx, h.kernel); err != nil {
 		return nil, err
 	}
-	if h.modules, err = h.kernel.load(h.monitor().modules()); err != nil {
+	if h.modules, err = h.kernel.loadModules(h.monitor().modules()); err != nil {
 		return nil, err
 	}
-	if h.image, err = h.monitor().image(h.kernel, e.kernels()); err != nil {
+	if h.image, err = h.monitor().kernelImage(h.kernel, e.kernels()); err != nil {
 		return nil, err
 	}
 	h.kvm = e.kvm()
 	return h, nil
 }
 
-// sees tells whether the host has the same programs as when it was probed.
-func (h *host) sees(programs []string) bool {
+// seesPrograms tells whether the host has the same programs as when it was probed.
+func (h *host) seesPrograms(programs []string) bool {
 	return slices.Equal(programs, h.programs) && !slices.ContainsFunc(h.found, func(was os.FileInfo) bool {
 		return !slices.ContainsFunc(programs, func(program string) bool {
 			now, err := os.Stat(program)

@@ -34,8 +34,8 @@ const (
 	connectAgain = 5 * time.Millisecond // while nobody waits at the other end
 )
 
-// dial connects to a carrier's control by a name that is short enough.
-func (c carrier) dial(ctx context.Context) (net.Conn, error) {
+// dialControl connects to a carrier's control by a name that is short enough.
+func (c carrier) dialControl(ctx context.Context) (net.Conn, error) {
 	dir, err := os.Open(c.b.dir)
 	if err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (c carrier) dial(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), carrierName))
 }
 
-// carry is a carrier's life. Its arguments are the machine's socket and the port.
-func carry(args []string) error {
+// runCarrier is a carrier's life. Its arguments are the machine's socket and the port.
+func runCarrier(args []string) error {
 	if len(args) != 2 {
 		return fault.Invalid("a carrier takes a socket and a port, not %q", args)
 	}
@@ -90,7 +90,7 @@ func stayConnected(end *tether.End, on <-chan struct{}, socket, port string) err
 		if err := end.Unattached(); err != nil {
 			return err
 		}
-		conn, err := connect(socket, port)
+		conn, err := connectPort(socket, port)
 		if err == nil {
 			err = end.Attach(conn)
 		}
@@ -103,8 +103,8 @@ func stayConnected(end *tether.End, on <-chan struct{}, socket, port string) err
 	}
 }
 
-// connect asks for the port on which the agent waits.
-func connect(socket, port string) (net.Conn, error) {
+// connectPort asks for the port on which the agent waits.
+func connectPort(socket, port string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectWait)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -157,14 +157,14 @@ func attend(control net.Listener, end *tether.End, on chan<- struct{}) error {
 			_ = conn.SetDeadline(time.Now().Add(drainWait))
 			var call carrierCall
 			if json.NewDecoder(bufio.NewReader(io.LimitReader(conn, mostCarried))).Decode(&call) == nil {
-				_ = json.NewEncoder(conn).Encode(told(call, end, on)) // who asked is gone
+				_ = json.NewEncoder(conn).Encode(doCarrierCall(call, end, on)) // who asked is gone
 			}
 		})
 	}
 }
 
-// told does what a stage says.
-func told(call carrierCall, end *tether.End, on chan<- struct{}) carrierAnswer {
+// doCarrierCall does what a stage says.
+func doCarrierCall(call carrierCall, end *tether.End, on chan<- struct{}) carrierAnswer {
 	switch {
 	case call.Do == carryOn:
 		end.Resume()

@@ -30,7 +30,7 @@ const (
 func (e *Engine) programs() []string {
 	all := []string{e.cfg.Monitor}
 	if e.cfg.Monitor == "" {
-		all = []string{e.firecracker(), e.qemu()}
+		all = []string{e.firecracker(), e.qemuProgram()}
 	}
 	var there []string
 	for _, program := range all {
@@ -41,7 +41,7 @@ func (e *Engine) programs() []string {
 	return there
 }
 
-func (e *Engine) qemu() string {
+func (e *Engine) qemuProgram() string {
 	if e.cfg.QEMU != "" {
 		return e.cfg.QEMU
 	}
@@ -59,26 +59,26 @@ func (e *Engine) firecracker() string {
 // else QEMU.
 func (e *Engine) choose(ctx context.Context, k kernel) (c choice, version string, err error) {
 	if e.cfg.Monitor != "" {
-		return e.named(ctx, k)
+		return e.namedMonitor(ctx, k)
 	}
 	c = choice{kind: kindFirecracker, program: e.firecracker()}
 	if version, err = e.usable(ctx, c, k); err == nil {
 		return c, version, nil
 	}
 	passed := "Firecracker is not used: " + err.Error()
-	c = choice{kind: kindQEMU, program: e.qemu(), passed: passed}
+	c = choice{kind: kindQEMU, program: e.qemuProgram(), passed: passed}
 	switch {
 	case c.program == "":
 		return c, "", fault.New(fault.ErrUnavailable, "there is no QEMU, which the engine microvm needs: %s (%s)", getQEMU, passed)
 	case firstOf(c.program) == "":
 		return c, "", fault.New(fault.ErrUnavailable, "QEMU is missing at %s: %s (%s)", c.program, getQEMU, passed)
 	}
-	version, err = c.monitor().version(ctx)
+	version, err = c.monitor().askVersion(ctx)
 	return c, version, err
 }
 
-// named is the monitor that the configuration names.
-func (e *Engine) named(ctx context.Context, k kernel) (c choice, version string, err error) {
+// namedMonitor is the monitor that the configuration names.
+func (e *Engine) namedMonitor(ctx context.Context, k kernel) (c choice, version string, err error) {
 	if !filepath.IsAbs(e.cfg.Monitor) {
 		return c, "", fault.New(fault.ErrUnavailable, "machine_monitor in the configuration must be an absolute path, which %q is not", e.cfg.Monitor)
 	}
@@ -86,7 +86,7 @@ func (e *Engine) named(ctx context.Context, k kernel) (c choice, version string,
 		return c, "", fault.Wrap(fault.ErrUnavailable, err, "the monitor that machine_monitor names in the configuration is missing: %s, or %s, and name it, or neither", getQEMU, getFirecracker)
 	}
 	c = choice{kind: kindQEMU, program: e.cfg.Monitor}
-	version, no := c.monitor().version(ctx)
+	version, no := c.monitor().askVersion(ctx)
 	if no == nil {
 		return c, version, nil
 	}
@@ -104,15 +104,15 @@ func (e *Engine) usable(ctx context.Context, c choice, k kernel) (version string
 	if c.program == "" || firstOf(c.program) == "" {
 		return "", fault.New(fault.ErrUnavailable, "there is none; %s", getFirecracker)
 	}
-	if version, err = c.monitor().version(ctx); err != nil {
+	if version, err = c.monitor().askVersion(ctx); err != nil {
 		return "", err
 	}
 	if v := e.kvm(); v != kvmFast {
-		return version, fault.New(fault.ErrUnavailable, "it needs hardware, and %s", v.why())
+		return version, fault.New(fault.ErrUnavailable, "it needs hardware, and %s", v.whyAndRemedy())
 	}
-	if _, err := c.monitor().image(k, e.kernels()); err != nil {
+	if _, err := c.monitor().kernelImage(k, e.kernels()); err != nil {
 		return version, err
 	}
-	_, err = k.load(c.monitor().modules())
+	_, err = k.loadModules(c.monitor().modules())
 	return version, err
 }

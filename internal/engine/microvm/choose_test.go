@@ -26,7 +26,7 @@ func TestWhichMonitor(t *testing.T) {
 	absent := filepath.Join(dir, "absent")
 	for name, c := range map[string]struct {
 		cfg        Config
-		kvm        verdict
+		kvm        kvmVerdict
 		by, no     string
 		hardwareBy bool
 	}{
@@ -48,7 +48,7 @@ func TestWhichMonitor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.cfg.Kernel, c.cfg.StateDir = bootable(t), t.TempDir()
 			e := New(c.cfg, nil)
-			e.uid, e.kvm = 0, func() verdict { return c.kvm }
+			e.uid, e.kvm = 0, func() kvmVerdict { return c.kvm }
 			caps, err := e.Capabilities(t.Context())
 			if c.no != "" {
 				if !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), c.no) {
@@ -76,7 +76,7 @@ func TestAMonitorThatComes(t *testing.T) {
 	}
 	put(qemu, "QEMU emulator version 7.2")
 	e := New(Config{Firecracker: fire, QEMU: qemu, Kernel: bootable(t), StateDir: dir}, nil)
-	e.uid, e.kvm = 0, func() verdict { return kvmFast }
+	e.uid, e.kvm = 0, func() kvmVerdict { return kvmFast }
 	for _, want := range []string{"QEMU", "Firecracker", "QEMU"} {
 		if caps, err := e.Capabilities(t.Context()); err != nil || !strings.HasPrefix(caps.By, want) {
 			t.Errorf("by %q, want %s (%v)", caps.By, want, err)
@@ -107,7 +107,7 @@ func TestAKernelThatItCantBoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := New(Config{Firecracker: fire, QEMU: program, Kernel: bootable(t), StateDir: dir}, nil)
-		e.uid, e.kvm = 0, func() verdict { return kvmFast }
+		e.uid, e.kvm = 0, func() kvmVerdict { return kvmFast }
 		if err := spoil(e.cfg.Kernel); err != nil {
 			t.Fatal(err)
 		}

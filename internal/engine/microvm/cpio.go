@@ -21,16 +21,16 @@ type cpio struct {
 	err   error
 }
 
-// entry is a file of an archive.
-type entry struct {
+// cpioEntry is a file of an archive.
+type cpioEntry struct {
 	name         string // without a slash in front
 	mode         int
 	major, minor int // of a device
 	data         []byte
 }
 
-// add writes one entry; directories come before what they hold.
-func (c *cpio) add(e entry) {
+// addEntry writes one entry; directories come before what they hold.
+func (c *cpio) addEntry(e cpioEntry) {
 	c.inode++
 	links := 1
 	if e.mode&cpioDir != 0 {
@@ -38,18 +38,18 @@ func (c *cpio) add(e entry) {
 	}
 	header := fmt.Sprintf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X",
 		c.inode, e.mode, 0, 0, links, 0, len(e.data), 0, 0, e.major, e.minor, len(e.name)+1, 0)
-	c.write([]byte(header))
-	c.write(padded([]byte(e.name+"\x00"), len(header)))
-	c.write(padded(e.data, 0))
+	c.writeData([]byte(header))
+	c.writeData(padded([]byte(e.name+"\x00"), len(header)))
+	c.writeData(padded(e.data, 0))
 }
 
 // Close ends the archive.
 func (c *cpio) Close() error {
-	c.add(entry{name: "TRAILER!!!"})
+	c.addEntry(cpioEntry{name: "TRAILER!!!"})
 	return c.err
 }
 
-func (c *cpio) write(data []byte) {
+func (c *cpio) writeData(data []byte) {
 	if c.err == nil {
 		_, c.err = c.to.Write(data)
 	}

@@ -29,10 +29,10 @@ const (
 // noFile is the agent's limit of open files; each of its streams takes some.
 const noFile = 65536
 
-// beginning is how an instance's machine comes to be.
-type beginning struct {
-	image string  // an image that it is a copy of; "" for none
-	made  *recipe // of that image
+// machineBeginning is how an instance's machine comes to be.
+type machineBeginning struct {
+	image string       // an image that it is a copy of; "" for none
+	made  *imageRecipe // of that image
 }
 
 // Create makes the disks and the control group, has the keeper start the stage, and waits
@@ -42,32 +42,32 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	if err != nil {
 		return nil, err
 	}
-	return e.make(ctx, spec, beginning{})
+	return e.makeInstance(ctx, spec, machineBeginning{})
 }
 
-// make is Create for every beginning. The spec is complete.
-func (e *Engine) make(ctx context.Context, spec engine.Spec, begin beginning) (engine.Instance, error) {
+// makeInstance is Create for every beginning. The spec is complete.
+func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, begin machineBeginning) (engine.Instance, error) {
 	h, err := e.available(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l, err := e.check(ctx, spec, h)
+	l, err := e.checkSpec(ctx, spec, h)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := e.home.Claim(spec.ID); err != nil {
 		return nil, err
 	}
-	inst, err := e.begin(ctx, spec, h, l, begin)
+	inst, err := e.beginMachine(ctx, spec, h, l, begin)
 	if err != nil {
 		// The caller may have given up; its remains go all the same.
-		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
+		return nil, errors.Join(err, e.sweepTraces(context.WithoutCancel(ctx), spec.ID))
 	}
 	return inst, nil
 }
 
-// check refuses what a machine can't have.
-func (e *Engine) check(ctx context.Context, spec engine.Spec, h *host) (layout, error) {
+// checkSpec refuses what a machine can't have.
+func (e *Engine) checkSpec(ctx context.Context, spec engine.Spec, h *host) (layout, error) {
 	switch {
 	case spec.Root.Kind != engine.RootImage:
 		return layout{}, fault.New(fault.ErrUnavailable, "the engine microvm needs a template that is an image, which %s is not; build one (`cofferdam template build debian`), or use the engine gvisor", spec.Root.Path)
@@ -83,23 +83,23 @@ func (e *Engine) check(ctx context.Context, spec engine.Spec, h *host) (layout, 
 			return layout{}, fault.New(fault.ErrUnavailable, "%s can't be read by the user that a machine runs as: `chmod o+r` it, or a copy", path)
 		}
 	}
-	return lay(ctx, spec)
+	return layOut(ctx, spec)
 }
 
-func (e *Engine) begin(ctx context.Context, spec engine.Spec, h *host, l layout, begin beginning) (engine.Instance, error) {
+func (e *Engine) beginMachine(ctx context.Context, spec engine.Spec, h *host, l layout, begin machineBeginning) (engine.Instance, error) {
 	b := e.bundle(spec.ID)
-	if err := errors.Join(os.Mkdir(b.place(), 0o755), os.Mkdir(b.own(), 0o711), save(b.recipe(), spec)); err != nil { //nolint:gosec // users pass through
+	if err := errors.Join(os.Mkdir(b.rootPlace(), 0o755), os.Mkdir(b.ownDir(), 0o711), saveJSON(b.recipe(), spec)); err != nil { //nolint:gosec // users pass through
 		return nil, err
 	}
-	if err := os.WriteFile(b.log(), nil, 0o600); err != nil {
+	if err := os.WriteFile(b.logFile(), nil, 0o600); err != nil {
 		return nil, err
 	}
 	ids, err := e.ids().Of(spec.ID, engine.Owner{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	p := e.plan(spec, h, l, identity.HostID(ids.UIDs, 0), begin)
-	if err := e.fill(ctx, b, spec, h, l, p, begin); err != nil {
+	p := e.planStage(spec, h, l, identity.HostID(ids.UIDs, 0), begin)
+	if err := e.fillBundle(ctx, b, spec, h, l, p, begin); err != nil {
 		return nil, err
 	}
 	limited := spec
@@ -108,7 +108,7 @@ func (e *Engine) begin(ctx context.Context, spec engine.Spec, h *host, l layout,
 	if err != nil {
 		return nil, err
 	}
-	inst := e.instance(spec.ID, state{Grouped: group != nil})
+	inst := e.instance(spec.ID, handleState{Grouped: group != nil})
 	launch, err := inst.launching()
 	if err != nil {
 		return nil, err
@@ -117,20 +117,20 @@ func (e *Engine) begin(ctx context.Context, spec engine.Spec, h *host, l layout,
 	if err := e.home.Launch(ctx, launch); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	if err := e.track(ctx, spec.ID); err != nil {
+	if err := e.trackMonitor(ctx, spec.ID); err != nil {
 		return nil, err
 	}
 	return inst, e.awaitAgent(ctx, spec.ID)
 }
 
-// plan is what the stage is to do.
-func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginning) plan {
-	p := plan{
-		Kind: h.kind, Program: h.program, Carrier: e.cfg.Stage[1:], Device: e.device, UID: uid, Kernel: h.image, Root: spec.Root.Path, Disks: l.disks, Images: len(l.images), Env: environment(),
+// planStage is what the stage is to do.
+func (e *Engine) planStage(spec engine.Spec, h *host, l layout, uid int, begin machineBeginning) stagePlan {
+	p := stagePlan{
+		Kind: h.kind, Program: h.program, Carrier: e.cfg.Stage[1:], Device: e.device, UID: uid, Kernel: h.image, Root: spec.Root.Path, Disks: l.disks, Images: len(l.images), Env: programEnvironment(),
 		Machine: machine{
 			Name: e.home.Path(spec.ID), Kernel: inPlace(kernelName), Initrd: inPlace(ownName, initrdName), Socket: inPlace(ownName, socketName),
 			MiB: spec.Limits.MemoryBytes >> 20, CPUs: processors(spec.Limits.CPU), Hardware: h.hardware(), Disks: l.devices(),
-			KHz: e.rate(h), Shared: e.shared(h), Network: spec.Weak,
+			KHz: e.counterRate(h), Shared: e.shared(h), Network: spec.Weak,
 		},
 	}
 	if begin.made != nil && begin.made.Contents == engine.ContentsMemory {
@@ -145,7 +145,7 @@ func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginn
 // hostMemory is how much of the host's memory a machine may take that is given some. A copy may
 // be given less than the machine has of which it is: its own kernel does not keep to that, so
 // that the host's does.
-func (p plan) hostMemory(given int64) int64 {
+func (p stagePlan) hostMemory(given int64) int64 {
 	if p.Machine.MiB<<20 > given {
 		return given + leanMemory
 	}
@@ -155,8 +155,8 @@ func (p plan) hostMemory(given int64) int64 {
 // shared tells whether a machine's memory is a file that the stage copies.
 func (e *Engine) shared(h *host) bool { return h.kind == kindQEMU && !e.stream }
 
-// rate is what an emulated kernel is told of the counter, and 0 for others.
-func (e *Engine) rate(h *host) int {
+// counterRate is what an emulated kernel is told of the counter, and 0 for others.
+func (e *Engine) counterRate(h *host) int {
 	if h.hardware() {
 		return 0
 	}
@@ -168,15 +168,15 @@ func processors(share float64) int {
 	return max(1, min(int(math.Ceil(share)), runtime.NumCPU(), mostCPUs))
 }
 
-// fill makes the files of a machine.
-func (e *Engine) fill(ctx context.Context, b bundle, spec engine.Spec, h *host, l layout, p plan, begin beginning) error {
+// fillBundle makes the files of a machine.
+func (e *Engine) fillBundle(ctx context.Context, b bundle, spec engine.Spec, h *host, l layout, p stagePlan, begin machineBeginning) error {
 	agent, err := e.cfg.Agent()
 	if err != nil {
 		return err
 	}
 	modules := h.modules
 	if p.Machine.Network {
-		if modules, err = h.kernel.load(append(h.monitor().modules(), "virtio_net")); err != nil {
+		if modules, err = h.kernel.loadModules(append(h.monitor().modules(), "virtio_net")); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (e *Engine) fill(ctx context.Context, b bundle, spec engine.Spec, h *host, 
 	}
 	first := boot.Machine{
 		Modules: names, Root: rootSerial, Scratch: diskName(0), Mounts: l.mounts, Init: spec.Init, Env: spec.Env, Hostname: spec.Hostname,
-		Vsock: h.monitor().vsock(), Network: p.Machine.Network,
+		Vsock: h.monitor().vsockPort(), Network: p.Machine.Network,
 		Tasks: guestTasks + 2*spec.Limits.Pids, NProc: uint64(spec.Limits.Pids), Files: noFile,
 	}
 	if h.monitor().unnamed() {
@@ -202,5 +202,5 @@ func (e *Engine) fill(ctx context.Context, b bundle, spec engine.Spec, h *host, 
 			return err
 		}
 	}
-	return errors.Join(save(b.plan(), p), l.make(ctx, b, spec.Owner), b.give(p.UID))
+	return errors.Join(saveJSON(b.planFile(), p), l.makeDisks(ctx, b, spec.Owner), b.giveToUser(p.UID))
 }

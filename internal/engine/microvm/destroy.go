@@ -14,10 +14,10 @@ func (e *Engine) Sweep(ctx context.Context, id string) error {
 	if err := kept.CheckID(id); err != nil {
 		return err
 	}
-	return e.sweep(ctx, id)
+	return e.sweepTraces(ctx, id)
 }
 
-func (e *Engine) sweep(ctx context.Context, id string) error {
+func (e *Engine) sweepTraces(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
 	defer cancel()
 	killed := e.keeper.Kill(ctx, id)
@@ -36,7 +36,7 @@ func (e *Engine) destroy(ctx context.Context, id string) error {
 	}
 	unknown := len(known.Pids) == 0 && known.Exit == nil
 	if err != nil || unknown || known.Frozen || known.Moving || e.keeper.Kill(ctx, id) != nil {
-		return e.sweep(ctx, id)
+		return e.sweepTraces(ctx, id)
 	}
 	return e.removeFiles(ctx, id)
 }

@@ -79,7 +79,7 @@ type Engine struct {
 	home   *kept.Home
 	ids    func() identity.Source // found out at first use, as the three below
 	khz    func() int
-	kvm    func() verdict
+	kvm    func() kvmVerdict
 	device string        // of KVM
 	stream bool          // memory is copied by the monitor's stream, as by older versions; for a test
 	images image.Checker // knows which snapshots have not changed since they were verified
@@ -97,12 +97,12 @@ type host struct {
 	kernel  kernel
 	image   string // of the kernel, as the monitor boots it
 	modules []module
-	kvm     verdict
+	kvm     kvmVerdict
 }
 
 var (
-	_ engine.Engine = (*Engine)(nil)
-	_ engine.Tender = (*Engine)(nil)
+	_ engine.Engine     = (*Engine)(nil)
+	_ engine.Maintainer = (*Engine)(nil)
 )
 
 // New makes the engine; the host is looked at when it is first used.
@@ -115,7 +115,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids: sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
 		khz: sync.OnceValue(counterKHz),
-		kvm: sync.OnceValue(func() verdict {
+		kvm: sync.OnceValue(func() kvmVerdict {
 			v, _ := probeKVM(kvmDevice) // the verdict says what matters
 			return v
 		}),
@@ -143,7 +143,7 @@ func (e *Engine) List(ctx context.Context) ([]string, error) { return e.home.Lis
 
 // Open finds an instance that the keeper still knows; its daemon may have been another.
 func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, error) {
-	var st state
+	var st handleState
 	if err := e.home.Find(ctx, h, &st); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import "slices"
 // OnHardware has an engine believe that a device is KVM, and has proved itself.
 func (e *Engine) OnHardware(device string) *Engine {
 	e.device = device
-	e.kvm = func() verdict { return kvmFast }
+	e.kvm = func() kvmVerdict { return kvmFast }
 	return e
 }
 

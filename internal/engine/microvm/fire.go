@@ -37,15 +37,15 @@ const (
 	channelPort = 1000
 )
 
-func (f fire) version(ctx context.Context) (string, error) {
+func (f fire) askVersion(ctx context.Context) (string, error) {
 	return firecracker.Program(ctx, f.program)
 }
 
 func (fire) modules() []string { return []string{"vmw_vsock_virtio_transport", "virtio_rng"} }
-func (fire) vsock() uint32     { return channelPort }
+func (fire) vsockPort() uint32 { return channelPort }
 func (fire) unnamed() bool     { return true } // a disk's serial is made up of its file's number
 
-func (fire) dial(ctx context.Context, b bundle) (controls, error) {
+func (fire) dialControls(ctx context.Context, b bundle) (controls, error) {
 	socket, closed, err := b.reachable(socketName)
 	if err != nil {
 		return nil, err
@@ -86,24 +86,24 @@ func (c fireControls) Begin(ctx context.Context, m machine) error {
 	if err != nil {
 		return err
 	}
-	return c.carrier.tell(ctx, carrierCall{Do: carryOn}, nil)
+	return c.carrier.tellCarrier(ctx, carrierCall{Do: carryOn}, nil)
 }
 
 func (c fireControls) Stop(ctx context.Context) error {
-	return c.turn(ctx, firecracker.Paused, c.client.Pause)
+	return c.turnState(ctx, firecracker.Paused, c.client.Pause)
 }
 
 // Continue has the channel connect again: what was written down has lost its connections, and
 // with it the machine of which it is.
 func (c fireControls) Continue(ctx context.Context) error {
-	if err := c.turn(ctx, firecracker.Running, c.client.Resume); err != nil {
+	if err := c.turnState(ctx, firecracker.Running, c.client.Resume); err != nil {
 		return err
 	}
-	return c.carrier.tell(ctx, carrierCall{Do: carryOn}, nil)
+	return c.carrier.tellCarrier(ctx, carrierCall{Do: carryOn}, nil)
 }
 
-// turn has a machine be in a state, unless it is.
-func (c fireControls) turn(ctx context.Context, to string, turn func(context.Context) error) error {
+// turnState has a machine be in a state, unless it is.
+func (c fireControls) turnState(ctx context.Context, to string, turn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, ask)
 	defer cancel()
 	state, err := c.client.State(ctx)
@@ -117,30 +117,30 @@ func (c fireControls) turn(ctx context.Context, to string, turn func(context.Con
 // files from there.
 func (c fireControls) Write(ctx context.Context, b bundle, _ machine, dir string) error {
 	var line tether.State
-	if err := c.carrier.tell(ctx, carrierCall{Do: carryHold}, &line); err != nil {
+	if err := c.carrier.tellCarrier(ctx, carrierCall{Do: carryHold}, &line); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what the sandbox says is not read")
 	}
 	names := []string{machineName, memoryName}
 	var errs []error
 	for _, name := range names {
-		if err := os.Remove(filepath.Join(b.own(), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(b.ownDir(), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
 	errs = append(errs, c.client.Save(ctx, inPlace(ownName, machineName), inPlace(ownName, memoryName)))
 	for _, name := range names {
 		if errors.Join(errs...) == nil {
-			errs = append(errs, take(filepath.Join(b.own(), name), filepath.Join(dir, name)))
+			errs = append(errs, takeFile(filepath.Join(b.ownDir(), name), filepath.Join(dir, name)))
 		}
-		_ = os.Remove(filepath.Join(b.own(), name)) // what was not taken is of no use
+		_ = os.Remove(filepath.Join(b.ownDir(), name)) // what was not taken is of no use
 	}
-	return errors.Join(append(errs, save(filepath.Join(dir, lineName), line))...)
+	return errors.Join(append(errs, saveJSON(filepath.Join(dir, lineName), line))...)
 }
 
 // Read has the machine be what was written, whose files the stage shows to the monitor.
 func (c fireControls) Read(ctx context.Context, _ machine, dir string) error {
 	var line tether.State
-	if err := load(filepath.Join(dir, lineName), &line); err != nil {
+	if err := loadJSON(filepath.Join(dir, lineName), &line); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, ask)
@@ -148,12 +148,12 @@ func (c fireControls) Read(ctx context.Context, _ machine, dir string) error {
 	if err := c.client.Load(within, inPlace(arriveName, machineName), inPlace(arriveName, memoryName)); err != nil {
 		return err
 	}
-	return c.carrier.tell(ctx, carrierCall{Do: carryFrom, State: &line}, nil)
+	return c.carrier.tellCarrier(ctx, carrierCall{Do: carryFrom, State: &line}, nil)
 }
 
-// take moves a file of the monitor's into an image, where monitors may read it. The monitor
+// takeFile moves a file of the monitor's into an image, where monitors may read it. The monitor
 // can have put anything in its place.
-func take(from, to string) error {
+func takeFile(from, to string) error {
 	f, err := os.OpenFile(from, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -239,11 +239,11 @@ type carrierAnswer struct {
 // mostCarried bounds a line.
 const mostCarried = 1 << 20
 
-// tell tells it something. The state that it answers with goes to state.
-func (c carrier) tell(ctx context.Context, call carrierCall, state *tether.State) error {
+// tellCarrier tells it something. The state that it answers with goes to state.
+func (c carrier) tellCarrier(ctx context.Context, call carrierCall, state *tether.State) error {
 	ctx, cancel := context.WithTimeout(ctx, drainWait)
 	defer cancel()
-	conn, err := c.dial(ctx)
+	conn, err := c.dialControl(ctx)
 	if err != nil {
 		return fmt.Errorf("what carries the channel: %w", err)
 	}

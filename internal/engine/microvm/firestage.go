@@ -15,10 +15,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm/firecracker"
 )
 
-// start shuts the monitor and its carrier in, on a thread of their own that goes with it.
-func (f fire) start(b bundle, p plan, groups []string) ([]*os.Process, error) {
+// startMonitor shuts the monitor and its carrier in, on a thread of their own that goes with it.
+func (f fire) startMonitor(b bundle, p stagePlan, groups []string) ([]*os.Process, error) {
 	var started []*os.Process
-	err := apart(func() (err error) {
+	err := runApart(func() (err error) {
 		started, err = f.shutIn(b, p, groups)
 		return err
 	})
@@ -28,9 +28,9 @@ func (f fire) start(b bundle, p plan, groups []string) ([]*os.Process, error) {
 // shutIn starts both as a user of their own, without any right, in namespaces without network
 // interfaces and other processes, and in a root of which everything else is unmounted: the
 // monitor, the machine's files, and for a program that needs them libraries.
-func (f fire) shutIn(b bundle, p plan, groups []string) ([]*os.Process, error) {
-	opened, err := f.open(b)
-	defer opened.close()
+func (f fire) shutIn(b bundle, p stagePlan, groups []string) ([]*os.Process, error) {
+	opened, err := f.openFiles(b)
+	defer opened.closeFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -38,14 +38,14 @@ func (f fire) shutIn(b bundle, p plan, groups []string) ([]*os.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := join(groups); err != nil {
+	if err := joinGroups(groups); err != nil {
 		return nil, err
 	}
 	_, _ = os.FindProcess(os.Getpid()) // has the runtime try out what it can, before the first child is special
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID); err != nil {
 		return nil, fmt.Errorf("make namespaces: %w", err)
 	}
-	if err := f.mount(b, p, opened); err != nil {
+	if err := f.mountRoot(b, p, opened); err != nil {
 		return nil, err
 	}
 	for resource, limit := range map[int]uint64{unix.RLIMIT_FSIZE: uint64(p.Most), unix.RLIMIT_CORE: 0} {
@@ -56,11 +56,11 @@ func (f fire) shutIn(b bundle, p plan, groups []string) ([]*os.Process, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, err
 	}
-	return f.begin(p, opened, who)
+	return f.beginConfined(p, opened, who)
 }
 
-// begin starts the carrier, as the first process of the namespace, and the monitor.
-func (fire) begin(p plan, o *opened, who *syscall.Credential) ([]*os.Process, error) {
+// beginConfined starts the carrier, as the first process of the namespace, and the monitor.
+func (fire) beginConfined(p stagePlan, o *opened, who *syscall.Credential) ([]*os.Process, error) {
 	unix.Umask(0o077) // who connects to the machine's socket is the host for its agent
 	run := func(argv []string, files ...*os.File) (*os.Process, error) {
 		child, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Dir: "/", Env: p.Env, Files: files, Sys: &syscall.SysProcAttr{Credential: who}})
@@ -95,7 +95,7 @@ type opened struct {
 	self int
 }
 
-func (o *opened) close() {
+func (o *opened) closeFiles() {
 	for _, f := range []*os.File{o.null, o.log, o.control, o.alive, o.life} {
 		if f != nil {
 			_ = f.Close()
@@ -106,17 +106,17 @@ func (o *opened) close() {
 	}
 }
 
-// open takes away sockets of those before, and opens what there is to be opened.
-func (fire) open(b bundle) (*opened, error) {
+// openFiles takes away sockets of those before, and opens what there is to be opened.
+func (fire) openFiles(b bundle) (*opened, error) {
 	o := &opened{}
 	var errs []error
-	for _, path := range []string{b.socket(), filepath.Join(b.own(), vsockName), filepath.Join(b.dir, carrierName)} {
+	for _, path := range []string{b.socket(), filepath.Join(b.ownDir(), vsockName), filepath.Join(b.dir, carrierName)} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
 	var err error
-	o.log, err = os.OpenFile(b.log(), os.O_WRONLY|os.O_APPEND, 0)
+	o.log, err = os.OpenFile(b.logFile(), os.O_WRONLY|os.O_APPEND, 0)
 	errs = append(errs, err)
 	o.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	errs = append(errs, err)
@@ -145,12 +145,12 @@ func listenIn(folder, name string) (*os.File, error) {
 	return listener.File()
 }
 
-// mount makes the root, and takes the host's away.
-func (f fire) mount(b bundle, p plan, o *opened) error {
+// mountRoot makes the root, and takes the host's away.
+func (f fire) mountRoot(b bundle, p stagePlan, o *opened) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
 	}
-	at := b.place()
+	at := b.rootPlace()
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=755"); err != nil {
 		return fmt.Errorf("mount at %s: %w", at, err)
 	}
@@ -166,7 +166,7 @@ func (f fire) mount(b bundle, p plan, o *opened) error {
 		{p.Kernel, kernelName, quiet | unix.MS_NODEV | unix.MS_NOEXEC},
 		{"/dev/urandom", "dev/urandom", quiet | unix.MS_NOEXEC},
 		{p.Device, "dev/kvm", unix.MS_NOSUID | unix.MS_NOEXEC},
-		{b.own(), ownName, unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
+		{b.ownDir(), ownName, unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 	}
 	if p.Arrive != "" {
 		for _, name := range []string{machineName, memoryName} {
@@ -174,11 +174,11 @@ func (f fire) mount(b bundle, p plan, o *opened) error {
 		}
 	}
 	for _, s := range shown {
-		if err := bind(s.from, filepath.Join(at, s.to), s.flags); err != nil {
+		if err := bindAt(s.from, filepath.Join(at, s.to), s.flags); err != nil {
 			return err
 		}
 	}
-	if err := place(o.self, filepath.Join(at, carrierName), quiet|unix.MS_NODEV); err != nil {
+	if err := placeMount(o.self, filepath.Join(at, carrierName), quiet|unix.MS_NODEV); err != nil {
 		return err
 	}
 	if linked(f.program) || linked(selfLink) {
@@ -189,11 +189,11 @@ func (f fire) mount(b bundle, p plan, o *opened) error {
 	if err := unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
 		return err
 	}
-	return pivot(at)
+	return pivotRoot(at)
 }
 
-// place shows what was opened as a mount.
-func place(tree int, at string, flags uintptr) error {
+// placeMount shows what was opened as a mount.
+func placeMount(tree int, at string, flags uintptr) error {
 	if err := os.WriteFile(at, nil, 0o600); err != nil {
 		return err
 	}
@@ -215,12 +215,12 @@ type showing struct {
 
 // libraries shows those of the host.
 func (fire) libraries(at string) error {
-	err := bind("/usr", filepath.Join(at, "usr"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV)
+	err := bindAt("/usr", filepath.Join(at, "usr"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV)
 	if err == nil {
 		err = libraries(at)
 	}
 	if _, there := os.Stat("/etc/ld.so.cache"); err == nil && there == nil {
-		err = bind("/etc/ld.so.cache", filepath.Join(at, "etc/ld.so.cache"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV)
+		err = bindAt("/etc/ld.so.cache", filepath.Join(at, "etc/ld.so.cache"), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV)
 	}
 	return err
 }
@@ -240,8 +240,8 @@ func linked(program string) bool {
 	return false
 }
 
-// pivot makes a mount the root of this thread's mount namespace, and unmounts the rest.
-func pivot(at string) error {
+// pivotRoot makes a mount the root of this thread's mount namespace, and unmounts the rest.
+func pivotRoot(at string) error {
 	if err := unix.Chdir(at); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (i *Instance) freeze(ctx context.Context, dir string, contents engine.Conte
 	if !known.Frozen {
 		f := i.writing(dir, contents)
 		f.Fresh = contents == engine.ContentsFiles
-		err = i.written(ctx, f, contents)
+		err = i.writeContents(ctx, f, contents)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
@@ -71,7 +71,7 @@ func (i *Instance) freeze(ctx context.Context, dir string, contents engine.Conte
 		contents, err = engine.ContentsFiles, nil
 	}
 	if err == nil {
-		err = i.seal(ctx, dir, contents, func() error { return image.Seal(dir, i.id) })
+		err = i.sealImage(ctx, dir, contents, func() error { return image.Seal(dir, i.id) })
 	}
 	if err != nil {
 		return errors.Join(err, i.restore(ctx, dir, contents))
@@ -81,8 +81,8 @@ func (i *Instance) freeze(ctx context.Context, dir string, contents engine.Conte
 
 // copied refuses a weak machine: a copy of it would be one, too.
 func (i *Instance) copied() error {
-	var p plan
-	if err := load(i.engine.bundle(i.id).plan(), &p); err != nil {
+	var p stagePlan
+	if err := loadJSON(i.engine.bundle(i.id).planFile(), &p); err != nil {
 		return err
 	}
 	if p.Machine.Network {
@@ -91,9 +91,9 @@ func (i *Instance) copied() error {
 	return nil
 }
 
-// written has the keeper do what f says. Files that the machine holds in memory are on its
+// writeContents has the keeper do what f says. Files that the machine holds in memory are on its
 // disk first: those of what runs on meanwhile may be there in part, as after a power cut.
-func (i *Instance) written(ctx context.Context, f keeper.Freeze, contents engine.Contents) error {
+func (i *Instance) writeContents(ctx context.Context, f keeper.Freeze, contents engine.Contents) error {
 	if contents == engine.ContentsFiles {
 		bounded, cancel := context.WithTimeout(ctx, kept.LongestWait)
 		defer cancel()
@@ -119,18 +119,18 @@ func (i *Instance) writing(dir string, contents engine.Contents) keeper.Freeze {
 		do = doFiles
 	}
 	return keeper.Freeze{
-		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(),
+		ID: i.id, Dir: b.dir, Log: b.logFile(), Env: programEnvironment(),
 		Steps: [][]string{stage(do, dir)}, Undo: [][]string{stage(doContinue)},
 	}
 }
 
-// seal completes an image with its recipe.
-func (i *Instance) seal(ctx context.Context, dir string, contents engine.Contents, seal func() error) error {
+// sealImage completes an image with its recipe.
+func (i *Instance) sealImage(ctx context.Context, dir string, contents engine.Contents, seal func() error) error {
 	r, err := i.recipe(ctx, contents)
 	if err != nil {
 		return err
 	}
-	if err := save(filepath.Join(dir, recipeName), r); err != nil {
+	if err := saveJSON(filepath.Join(dir, recipeName), r); err != nil {
 		return err
 	}
 	return seal()
@@ -158,11 +158,11 @@ func (i *Instance) Thaw(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	agent, err := i.engine.agent()
+	agent, err := i.engine.agentDigest()
 	if err != nil {
 		return err
 	}
-	if err := r.fits(r.Spec, h, agent); err != nil {
+	if err := r.checkSpec(r.Spec, h, agent); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
@@ -179,7 +179,7 @@ func (i *Instance) restore(ctx context.Context, dir string, contents engine.Cont
 	}
 	if known.Frozen {
 		// What a restore that failed left of itself.
-		if err := errors.Join(e.killStrays(ctx, i.id), i.prepare(ctx, dir, contents)); err != nil {
+		if err := errors.Join(e.killStrays(ctx, i.id), i.prepareDisks(ctx, dir, contents)); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (i *Instance) restore(ctx context.Context, dir string, contents engine.Cont
 	if err := e.keeper.Thaw(ctx, launch); err != nil {
 		return err
 	}
-	err = e.track(ctx, i.id)
+	err = e.trackMonitor(ctx, i.id)
 	if err == nil && launch.Fresh {
 		err = e.awaitAgent(ctx, i.id)
 	}
@@ -204,11 +204,11 @@ func (i *Instance) restore(ctx context.Context, dir string, contents engine.Cont
 	return nil
 }
 
-// prepare lays out the instance's disks as the image has them, and what the stage is to do.
-func (i *Instance) prepare(ctx context.Context, dir string, contents engine.Contents) error {
+// prepareDisks lays out the instance's disks as the image has them, and what the stage is to do.
+func (i *Instance) prepareDisks(ctx context.Context, dir string, contents engine.Contents) error {
 	b := i.engine.bundle(i.id)
-	var p plan
-	if err := load(b.plan(), &p); err != nil {
+	var p stagePlan
+	if err := loadJSON(b.planFile(), &p); err != nil {
 		return err
 	}
 	if contents == engine.ContentsFiles { // it boots on what is there now
@@ -217,7 +217,7 @@ func (i *Instance) prepare(ctx context.Context, dir string, contents engine.Cont
 			return err
 		}
 		p.Kind, p.Program, p.Kernel = h.kind, h.program, h.image
-		p.Machine.Hardware, p.Machine.KHz, p.Machine.Shared = h.hardware(), i.engine.rate(h), i.engine.shared(h)
+		p.Machine.Hardware, p.Machine.KHz, p.Machine.Shared = h.hardware(), i.engine.counterRate(h), i.engine.shared(h)
 	}
 	if err := os.Remove(b.socket()); err != nil && !errors.Is(err, os.ErrNotExist) { // of the monitor before
 		return err
@@ -227,21 +227,21 @@ func (i *Instance) prepare(ctx context.Context, dir string, contents engine.Cont
 		p.Arrive = dir
 	}
 	for n, size := range p.Disks {
-		if err := os.Remove(b.disk(n)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(b.diskFile(n)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		packed := filepath.Join(dir, packName(n))
 		_, err := os.Lstat(packed)
 		if err == nil {
-			err = unpack(packed, b.disk(n))
+			err = unpack(packed, b.diskFile(n))
 		} else if errors.Is(err, os.ErrNotExist) {
-			err = makeDisk(ctx, b.disk(n), size)
+			err = makeDisk(ctx, b.diskFile(n), size)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return errors.Join(save(b.plan(), p), b.give(p.UID))
+	return errors.Join(saveJSON(b.planFile(), p), b.giveToUser(p.UID))
 }
 
 // Snapshot has the keeper hold the channel still while the monitor writes the machine, or its
@@ -258,9 +258,9 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	f := i.writing(dir, contents)
 	f.Keep = true
 	f.Steps = append(f.Steps, f.Undo[0])
-	err := i.written(ctx, f, contents)
+	err := i.writeContents(ctx, f, contents)
 	if err == nil {
-		err = i.seal(ctx, dir, contents, func() error { return i.engine.images.Seal(dir, i.id) })
+		err = i.sealImage(ctx, dir, contents, func() error { return i.engine.images.Seal(dir, i.id) })
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
@@ -285,20 +285,20 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if err != nil {
 		return nil, err
 	}
-	agent, err := e.agent()
+	agent, err := e.agentDigest()
 	if err != nil {
 		return nil, err
 	}
-	if err := r.fits(spec, h, agent); err != nil {
+	if err := r.checkSpec(spec, h, agent); err != nil {
 		return nil, err
 	}
-	return e.make(ctx, spec, beginning{image: dir, made: &r})
+	return e.makeInstance(ctx, spec, machineBeginning{image: dir, made: &r})
 }
 
 // unpack makes the disks that come with a copy.
-func (from beginning) unpack(b bundle) error {
-	for packed, name := range from.made.disks() {
-		if err := unpack(filepath.Join(from.image, packed), filepath.Join(b.own(), name)); err != nil {
+func (from machineBeginning) unpack(b bundle) error {
+	for packed, name := range from.made.packedDisks() {
+		if err := unpack(filepath.Join(from.image, packed), filepath.Join(b.ownDir(), name)); err != nil {
 			return err
 		}
 	}

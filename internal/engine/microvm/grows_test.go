@@ -67,7 +67,7 @@ func TestAFolderThatGrowsIsNotCopiedWhole(t *testing.T) {
 		Limits: engine.Limits{MemoryBytes: 1 << 30, DiskBytes: 1 << 30}, Owner: engine.Owner{UID: 1000, GID: 1000, HostUID: os.Geteuid(), HostGID: os.Getegid()},
 		Mounts: []engine.Mount{{Source: folder, Destination: "/w", ReadOnly: true, Origin: p.ID}},
 	}
-	l, err := lay(t.Context(), spec)
+	l, err := layOut(t.Context(), spec)
 	orFail(t, err)
 	if err := copyFolder(t.Context(), l.images[0], spec.Owner, filepath.Join(dir, "before")); err != nil {
 		t.Fatal("the control:", err)

@@ -37,14 +37,14 @@ func TestHiddenFilesThatWereMovedAreRefused(t *testing.T) {
 			{Source: none, Destination: "/w/conf/key", ReadOnly: true, Around: identity(conf)},
 		},
 	}
-	l, err := lay(t.Context(), spec)
+	l, err := layOut(t.Context(), spec)
 	if err != nil || len(l.images) != 1 || len(l.images[0].hidden) != 1 {
 		t.Fatal("the control:", err, l.images)
 	}
 	orFail(t, os.Rename(conf, conf+"2"))
 	orFail(t, os.Mkdir(conf, 0o755))
 	orFail(t, os.WriteFile(filepath.Join(conf, "key"), nil, 0o644))
-	if _, err := lay(t.Context(), spec); !errors.Is(err, fault.ErrConflict) {
+	if _, err := layOut(t.Context(), spec); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("the machine is shown conf2/key, which is hidden: %v", err)
 	}
 }

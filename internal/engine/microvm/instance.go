@@ -19,8 +19,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
-// state is what a Handle carries.
-type state struct {
+// handleState is what a Handle carries.
+type handleState struct {
 	Grouped bool `json:"grouped"` // there is a control group
 }
 
@@ -31,12 +31,12 @@ type Instance struct {
 
 	engine *Engine
 	id     string
-	state  state
+	state  handleState
 }
 
 var _ engine.Instance = (*Instance)(nil)
 
-func (e *Engine) instance(id string, st state) *Instance {
+func (e *Engine) instance(id string, st handleState) *Instance {
 	return &Instance{Body: e.home.Body(id, logName, st.Grouped, st), engine: e, id: id, state: st}
 }
 
@@ -92,7 +92,7 @@ func (i *Instance) Stats(ctx context.Context) (engine.Stats, error) {
 	if err != nil {
 		return stats, err
 	}
-	kills, err := killsIn(i.engine.bundle(i.id).log())
+	kills, err := killsIn(i.engine.bundle(i.id).logFile())
 	stats.MemoryKills += kills
 	return stats, err
 }
@@ -112,8 +112,8 @@ func killsIn(path string) (int64, error) {
 	return int64(bytes.Count(data, []byte(oomKill))), err
 }
 
-// track hands the monitor to the keeper.
-func (e *Engine) track(ctx context.Context, id string) error {
+// trackMonitor hands the monitor to the keeper.
+func (e *Engine) trackMonitor(ctx context.Context, id string) error {
 	processes, err := e.bundle(id).processes()
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (e *Engine) awaitAgent(ctx context.Context, id string) error {
 
 // lastWords are the end of an instance's log, in brackets; "" if there are none.
 func (e *Engine) lastWords(id string) string {
-	f, err := os.Open(e.bundle(id).log())
+	f, err := os.Open(e.bundle(id).logFile())
 	if err != nil {
 		return ""
 	}
@@ -159,7 +159,7 @@ func (i *Instance) launching() (keeper.Launch, error) {
 	b := i.engine.bundle(i.id)
 	meta, err := json.Marshal(i.Handle())
 	launch := keeper.Launch{
-		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta,
+		ID: i.id, Dir: b.dir, Log: b.logFile(), Env: programEnvironment(), Meta: meta,
 		Argv: slices.Concat(i.engine.cfg.Stage, []string{b.dir, doStart}),
 	}
 	if err != nil || !i.state.Grouped {

@@ -67,7 +67,7 @@ func findKernel(dir string) (kernel, error) {
 // compareReleases compares numbers as numbers.
 func compareReleases(a, b string) int {
 	for a != "" && b != "" {
-		x, y := chunk(a), chunk(b)
+		x, y := leadingChunk(a), leadingChunk(b)
 		a, b = a[len(x):], b[len(y):]
 		if isDigit(x[0]) && isDigit(y[0]) {
 			x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
@@ -82,8 +82,8 @@ func compareReleases(a, b string) int {
 	return len(a) - len(b)
 }
 
-// chunk is the longest begin that is a number, or is none.
-func chunk(s string) string {
+// leadingChunk is the longest begin that is a number, or is none.
+func leadingChunk(s string) string {
 	digit := isDigit(s[0])
 	if end := strings.IndexFunc(s, func(r rune) bool { return (r >= '0' && r <= '9') != digit }); end > 0 {
 		return s[:end]
@@ -99,10 +99,10 @@ type module struct {
 	data []byte
 }
 
-// load reads the modules that a machine needs, with those of its monitor, each after those
+// loadModules reads the modules that a machine needs, with those of its monitor, each after those
 // that it depends on.
-func (k kernel) load(more []string) ([]module, error) {
-	files, err := k.files()
+func (k kernel) loadModules(more []string) ([]module, error) {
+	files, err := k.moduleFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +137,8 @@ func (k kernel) load(more []string) ([]module, error) {
 	})
 }
 
-// files are the paths of all modules, by name.
-func (k kernel) files() (map[string]string, error) {
+// moduleFiles are the paths of all modules, by name.
+func (k kernel) moduleFiles() (map[string]string, error) {
 	found := map[string]string{}
 	err := filepath.WalkDir(filepath.Join(k.modules, "kernel"), func(path string, entry os.DirEntry, err error) error {
 		if err != nil {

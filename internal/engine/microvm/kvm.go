@@ -22,20 +22,20 @@ const (
 	toyTime  = time.Second
 )
 
-// verdict is what a toy guest showed.
-type verdict string
+// kvmVerdict is what a toy guest showed.
+type kvmVerdict string
 
 // The verdicts.
 const (
-	kvmFast    verdict = ""
-	kvmAbsent  verdict = "there is no /dev/kvm"
-	kvmClosed  verdict = "/dev/kvm can't be used"
-	kvmInterpr verdict = "KVM is here, but interprets guest code"
-	kvmBroken  verdict = "KVM is here, but does not run guest code"
+	kvmFast    kvmVerdict = ""
+	kvmAbsent  kvmVerdict = "there is no /dev/kvm"
+	kvmClosed  kvmVerdict = "/dev/kvm can't be used"
+	kvmInterpr kvmVerdict = "KVM is here, but interprets guest code"
+	kvmBroken  kvmVerdict = "KVM is here, but does not run guest code"
 )
 
-// why is the verdict with what can be done about it.
-func (v verdict) why() string {
+// whyAndRemedy is the verdict with what can be done about it.
+func (v kvmVerdict) whyAndRemedy() string {
 	switch v {
 	case kvmAbsent:
 		return string(v) + ": load the module kvm_intel or kvm_amd, after virtualization is switched on in the firmware, or in what runs this machine"
@@ -71,8 +71,8 @@ const (
 	offsetReason = 8 // exit_reason
 )
 
-// toy counts down and halts, in 16-bit code.
-func toy() []byte {
+// toyProgram counts down and halts, in 16-bit code.
+func toyProgram() []byte {
 	code := []byte{
 		0x66, 0xb9, 0, 0, 0, 0, // mov ecx, toyLoops
 		0x66, 0x49, // dec ecx
@@ -83,9 +83,9 @@ func toy() []byte {
 	return code
 }
 
-// judge tells what a run of the toy shows: whether it came to its end in time, and if not,
+// judgeToy tells what a run of the toy shows: whether it came to its end in time, and if not,
 // whether it ended otherwise.
-func judge(halted bool, took time.Duration, failed error) verdict {
+func judgeToy(halted bool, took time.Duration, failed error) kvmVerdict {
 	switch {
 	case failed != nil:
 		return kvmBroken
@@ -97,7 +97,7 @@ func judge(halted bool, took time.Duration, failed error) verdict {
 }
 
 // probeKVM runs the toy. It takes at most a moment more than toyTime.
-func probeKVM(path string) (verdict, error) {
+func probeKVM(path string) (kvmVerdict, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return kvmAbsent, err
@@ -107,7 +107,7 @@ func probeKVM(path string) (verdict, error) {
 	}
 	defer f.Close()
 	halted, took, err := runToy(int(f.Fd()))
-	return judge(halted, took, err), err
+	return judgeToy(halted, took, err), err
 }
 
 // toyMachine is a machine with one page and one processor.
@@ -116,7 +116,7 @@ type toyMachine struct {
 	memory, shared []byte
 }
 
-func (m *toyMachine) close() {
+func (m *toyMachine) closeToy() {
 	for _, fd := range []int{m.cpu, m.vm} {
 		if fd > 0 {
 			_ = unix.Close(fd)
@@ -130,30 +130,30 @@ func (m *toyMachine) close() {
 }
 
 func runToy(kvm int) (halted bool, took time.Duration, err error) {
-	if version, err := ioctl(kvm, kvmGetAPIVersion); err != nil || version != kvmVersion {
+	if version, err := ioctlPlain(kvm, kvmGetAPIVersion); err != nil || version != kvmVersion {
 		return false, 0, fmt.Errorf("its interface has the version %d, not %d: %w", version, kvmVersion, err)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	m, err := newToyMachine(kvm)
-	defer m.close()
+	defer m.closeToy()
 	if err != nil {
 		return false, 0, err
 	}
-	return m.run()
+	return m.runToy()
 }
 
 func newToyMachine(kvm int) (*toyMachine, error) {
 	m := &toyMachine{}
 	var err error
-	if m.vm, err = ioctl(kvm, kvmCreateVM); err != nil {
+	if m.vm, err = ioctlPlain(kvm, kvmCreateVM); err != nil {
 		return m, fmt.Errorf("make a machine: %w", err)
 	}
 	page := os.Getpagesize()
 	if m.memory, err = unix.Mmap(-1, 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS); err != nil {
 		return m, err
 	}
-	copy(m.memory, toy())
+	copy(m.memory, toyProgram())
 	region := struct {
 		slot, flags               uint32
 		at, size, memory, padding uint64
@@ -161,21 +161,21 @@ func newToyMachine(kvm int) (*toyMachine, error) {
 	if err := ioctlAt(m.vm, kvmSetMemory, unsafe.Pointer(&region)); err != nil { //nolint:gosec // the call takes a pointer
 		return m, fmt.Errorf("give it memory: %w", err)
 	}
-	if m.cpu, err = ioctl(m.vm, kvmCreateVCPU); err != nil {
+	if m.cpu, err = ioctlPlain(m.vm, kvmCreateVCPU); err != nil {
 		return m, fmt.Errorf("give it a processor: %w", err)
 	}
-	size, err := ioctl(kvm, kvmGetVCPUMmapSize)
+	size, err := ioctlPlain(kvm, kvmGetVCPUMmapSize)
 	if err != nil {
 		return m, err
 	}
 	if m.shared, err = unix.Mmap(m.cpu, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return m, err
 	}
-	return m, m.begin()
+	return m, m.beginToy()
 }
 
-// begin points the processor at the toy, with all segments at 0.
-func (m *toyMachine) begin() error {
+// beginToy points the processor at the toy, with all segments at 0.
+func (m *toyMachine) beginToy() error {
 	var sregs [sizeOfSregs]byte
 	if err := ioctlAt(m.cpu, kvmGetSregs, unsafe.Pointer(&sregs[0])); err != nil { //nolint:gosec // the call takes a pointer
 		return err
@@ -191,8 +191,8 @@ func (m *toyMachine) begin() error {
 	return ioctlAt(m.cpu, kvmSetRegs, unsafe.Pointer(&regs[0])) //nolint:gosec // the call takes a pointer
 }
 
-// run runs the toy until it halts, or its time is over: then the kernel is told to come back.
-func (m *toyMachine) run() (halted bool, took time.Duration, err error) {
+// runToy runs the toy until it halts, or its time is over: then the kernel is told to come back.
+func (m *toyMachine) runToy() (halted bool, took time.Duration, err error) {
 	thread := unix.Gettid()
 	began := time.Now()
 	done, stopped := make(chan struct{}), make(chan struct{})
@@ -205,7 +205,7 @@ func (m *toyMachine) run() (halted bool, took time.Duration, err error) {
 		<-stopped
 	}()
 	for {
-		_, err := ioctl(m.cpu, kvmRun)
+		_, err := ioctlPlain(m.cpu, kvmRun)
 		took = time.Since(began)
 		switch {
 		case errors.Is(err, unix.EINTR) && took < toyTime:
@@ -239,8 +239,8 @@ func (m *toyMachine) stopAfter(limit time.Duration, thread int, done <-chan stru
 	}
 }
 
-// ioctl is one without an argument.
-func ioctl(fd int, request uintptr) (int, error) {
+// ioctlPlain is one without an argument.
+func ioctlPlain(fd int, request uintptr) (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, 0)
 	if errno != 0 {
 		return 0, errno

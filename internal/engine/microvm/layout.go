@@ -51,8 +51,8 @@ type folderImage struct {
 	below  []engine.Mount // the same in a folder that is mounted in this one, and may be a part of it
 }
 
-// lay translates a spec's mounts. Nothing is made yet.
-func lay(ctx context.Context, spec engine.Spec) (layout, error) {
+// layOut translates a spec's mounts. Nothing is made yet.
+func layOut(ctx context.Context, spec engine.Spec) (layout, error) {
 	l := layout{disks: []int64{spec.Limits.DiskBytes}, files: map[string][]byte{}}
 	if err := engine.CheckSources(spec.Mounts); err != nil {
 		return l, err
@@ -162,7 +162,7 @@ func readAs(ctx context.Context, source *hostpath.Path, o engine.Owner) ([]byte,
 	// Whoever may write to it may have it grow after it was measured.
 	cmd := exec.CommandContext(ctx, "/usr/bin/head", "-c", strconv.Itoa(mostFile+1), "--", sourceFD)
 	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr, cmd.Env = &out, &said, asOwner(o), environment()
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr, cmd.Env = &out, &said, asOwner(o), programEnvironment()
 	cmd.ExtraFiles = []*os.File{source.File()}
 	err := cmd.Run()
 	if out.Len() > mostFile {
@@ -214,7 +214,7 @@ func copyFolder(ctx context.Context, m folderImage, o engine.Owner, to string) e
 		defer source.Close()
 		return copySource(ctx, source, o, to)
 	}
-	return aside(func() (err error) {
+	return runAside(func() (err error) {
 		place := to + ".shown"
 		if err := os.Mkdir(place, 0o700); err != nil {
 			return err
@@ -241,8 +241,8 @@ func copyFolder(ctx context.Context, m folderImage, o engine.Owner, to string) e
 	})
 }
 
-// aside runs f on a thread that has a mount namespace of its own, and ends with it.
-func aside(f func() error) error {
+// runAside runs f on a thread that has a mount namespace of its own, and ends with it.
+func runAside(f func() error) error {
 	done := make(chan error, 1)
 	errand.Go(func() {
 		done <- errand.Try(func() error {
@@ -273,7 +273,7 @@ func copySource(ctx context.Context, source *hostpath.Path, o engine.Owner, to s
 	}
 	cmd := exec.CommandContext(ctx, mkfsImage(), append(argv, to, sourceFD+"/.")...)
 	cmd.ExtraFiles = []*os.File{source.File()}
-	cmd.Env, cmd.SysProcAttr = environment(), asOwner(o)
+	cmd.Env, cmd.SysProcAttr = programEnvironment(), asOwner(o)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -292,24 +292,24 @@ func copySource(ctx context.Context, source *hostpath.Path, o engine.Owner, to s
 }
 
 // devices are the machine's, in the order of the plan, as the monitor sees them.
-func (l layout) devices() []disk {
-	all := []disk{{Serial: rootSerial, Path: inPlace(rootName), ReadOnly: true}}
+func (l layout) devices() []blockDevice {
+	all := []blockDevice{{Serial: rootSerial, Path: inPlace(rootName), ReadOnly: true}}
 	for n := range l.disks {
-		all = append(all, disk{Serial: diskName(n), Path: inPlace(ownName, diskName(n))})
+		all = append(all, blockDevice{Serial: diskName(n), Path: inPlace(ownName, diskName(n))})
 	}
 	for n := range l.images {
-		all = append(all, disk{Serial: copiedName(n), Path: inPlace(ownName, copiedName(n)), ReadOnly: true})
+		all = append(all, blockDevice{Serial: copiedName(n), Path: inPlace(ownName, copiedName(n)), ReadOnly: true})
 	}
 	return all
 }
 
-// make makes the disks and images.
-func (l layout) make(ctx context.Context, b bundle, o engine.Owner) error {
+// makeDisks makes the disks and images.
+func (l layout) makeDisks(ctx context.Context, b bundle, o engine.Owner) error {
 	for n, size := range l.disks {
-		if _, err := os.Stat(b.disk(n)); err == nil {
+		if _, err := os.Stat(b.diskFile(n)); err == nil {
 			continue // it came with a copy
 		}
-		if err := makeDisk(ctx, b.disk(n), size); err != nil {
+		if err := makeDisk(ctx, b.diskFile(n), size); err != nil {
 			return err
 		}
 	}
@@ -324,16 +324,16 @@ func (l layout) make(ctx context.Context, b bundle, o engine.Owner) error {
 	return nil
 }
 
-// give makes the monitor's folder and all in it the monitor's user's.
-func (b bundle) give(uid int) error {
-	entries, err := os.ReadDir(b.own())
+// giveToUser makes the monitor's folder and all in it the monitor's user's.
+func (b bundle) giveToUser(uid int) error {
+	entries, err := os.ReadDir(b.ownDir())
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if err := os.Lchown(filepath.Join(b.own(), entry.Name()), uid, uid); err != nil {
+		if err := os.Lchown(filepath.Join(b.ownDir(), entry.Name()), uid, uid); err != nil {
 			return fmt.Errorf("give the machine its files: %w", err)
 		}
 	}
-	return os.Lchown(b.own(), uid, uid)
+	return os.Lchown(b.ownDir(), uid, uid)
 }

@@ -28,7 +28,7 @@ const memoryMode = 0o755
 
 // layMemory makes the memory of a machine in a monitor's root: that of the image that it is a
 // copy of, or none yet. That counts as the sandbox's already, in control groups of some files.
-func (p plan) layMemory(at string, groups []string) (err error) {
+func (p stagePlan) layMemory(at string, groups []string) (err error) {
 	dir := filepath.Join(at, memoryDir)
 	if err := os.Mkdir(dir, memoryMode); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (p plan) layMemory(at string, groups []string) (err error) {
 	if p.Arrive == "" {
 		return nil
 	}
-	if err := count(groups); err != nil {
+	if err := countMemory(groups); err != nil {
 		return err
 	}
 	if err := unpackTo(filepath.Join(p.Arrive, memoryName), f); err != nil {
@@ -60,14 +60,14 @@ func (p plan) layMemory(at string, groups []string) (err error) {
 	return nil
 }
 
-// count has what this process, whose leader is another thread, takes of memory count as the
+// countMemory has what this process, whose leader is another thread, takes of memory count as the
 // sandbox's from now on: that is asked of the leader. In version 2 it is with its threads.
-func count(groups []string) error {
+func countMemory(groups []string) error {
 	for _, file := range groups {
 		if filepath.Base(file) != "tasks" {
 			continue
 		}
-		if err := enter(file, strconv.Itoa(os.Getpid())); err != nil {
+		if err := enterGroup(file, strconv.Itoa(os.Getpid())); err != nil {
 			return err
 		}
 	}

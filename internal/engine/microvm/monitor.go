@@ -8,14 +8,14 @@ import (
 
 // machine is what a monitor runs.
 type machine struct {
-	Name     string `json:"name"` // an argument of the monitor's process: the instance's folder
-	Kernel   string `json:"kernel"`
-	Initrd   string `json:"initrd"`
-	MiB      int64  `json:"mib"`
-	CPUs     int    `json:"cpus"`
-	Hardware bool   `json:"hardware"` // by KVM
-	Disks    []disk `json:"disks"`
-	Socket   string `json:"socket"` // of the monitor's controls
+	Name     string        `json:"name"` // an argument of the monitor's process: the instance's folder
+	Kernel   string        `json:"kernel"`
+	Initrd   string        `json:"initrd"`
+	MiB      int64         `json:"mib"`
+	CPUs     int           `json:"cpus"`
+	Hardware bool          `json:"hardware"` // by KVM
+	Disks    []blockDevice `json:"disks"`
+	Socket   string        `json:"socket"` // of the monitor's controls
 	// Arriving: it starts with what another machine's Save wrote, and stands still until then.
 	Arriving bool `json:"arriving,omitempty"`
 	// Shared: its memory is a file in the monitor's root, which the stage copies. Machines of
@@ -29,8 +29,8 @@ type machine struct {
 	KHz int `json:"khz,omitempty"`
 }
 
-// disk is a block device of a machine.
-type disk struct {
+// blockDevice is a block device of a machine.
+type blockDevice struct {
 	Serial   string `json:"serial"` // [a-z0-9-]{1,20}
 	Path     string `json:"path"`
 	ReadOnly bool   `json:"read_only,omitempty"`
@@ -38,22 +38,22 @@ type disk struct {
 
 // monitor is a program that runs machines.
 type monitor interface {
-	// version is what the program says it is; an error if it can't run.
-	version(ctx context.Context) (string, error)
+	// askVersion is what the program says it is; an error if it can't run.
+	askVersion(ctx context.Context) (string, error)
 	// modules are those of the kernel that the machine's channel needs, and vsock the port on
 	// which its agent waits for it; 0 if it is no such channel.
 	modules() []string
-	vsock() uint32
+	vsockPort() uint32
 	// unnamed: it does not tell its machines the serials of their disks, which come in the
 	// order of the plan.
 	unnamed() bool
-	// image is the file of a kernel that it boots, which it may make in a directory.
-	image(k kernel, dir string) (string, error)
-	// start starts the monitor of a plan, shut in, and what it needs beside; the monitor is
+	// kernelImage is the file of a kernel that it boots, which it may make in a directory.
+	kernelImage(k kernel, dir string) (string, error)
+	// startMonitor starts the monitor of a plan, shut in, and what it needs beside; the monitor is
 	// the first.
-	start(b bundle, p plan, groups []string) ([]*os.Process, error)
-	// dial connects to the controls of a machine.
-	dial(ctx context.Context, b bundle) (controls, error)
+	startMonitor(b bundle, p stagePlan, groups []string) ([]*os.Process, error)
+	// dialControls connects to the controls of a machine.
+	dialControls(ctx context.Context, b bundle) (controls, error)
 	// confined tells whether a monitor that runs has what holds it that is its own to put on.
 	confined(pid int) error
 }
@@ -65,7 +65,7 @@ const (
 )
 
 // monitor is the one that runs a plan's machine.
-func (p plan) monitor() monitor { return monitorOf(p.Kind, p.Program) }
+func (p stagePlan) monitor() monitor { return monitorOf(p.Kind, p.Program) }
 
 func monitorOf(kind, program string) monitor {
 	if kind == kindFirecracker {

@@ -26,8 +26,8 @@ const (
 	packGrain  = 4 << 10
 )
 
-// pack writes a packed disk.
-func pack(from, to string) error {
+// packDisk writes a packed disk.
+func packDisk(from, to string) error {
 	disk, err := os.OpenFile(from, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // the monitor may have put anything there
 	if err != nil {
 		return err
@@ -53,14 +53,14 @@ func packFile(disk *os.File, size int64, to string) error {
 	out := bufio.NewWriterSize(f, 256<<10)
 	_, err = out.WriteString(packMagic)
 	if err == nil {
-		err = number(out, size)
+		err = writeNumber(out, size)
 	}
 	buffer := make([]byte, packAtOnce)
 	for at := int64(0); err == nil && at < size; {
 		at, err = packPart(disk, out, at, size, buffer)
 	}
 	if err == nil {
-		err = errors.Join(number(out, size), number(out, 0), out.Flush(), f.Close())
+		err = errors.Join(writeNumber(out, size), writeNumber(out, 0), out.Flush(), f.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", disk.Name(), err)
@@ -99,7 +99,7 @@ func packData(out io.Writer, at int64, data []byte) error {
 			begin = n
 		}
 		if !something && begin >= 0 {
-			if err := part(out, at+int64(begin), data[begin:n]); err != nil {
+			if err := writePart(out, at+int64(begin), data[begin:n]); err != nil {
 				return err
 			}
 			begin = -1
@@ -108,18 +108,18 @@ func packData(out io.Writer, at int64, data []byte) error {
 	if begin < 0 {
 		return nil
 	}
-	return part(out, at+int64(begin), data[begin:])
+	return writePart(out, at+int64(begin), data[begin:])
 }
 
-func part(out io.Writer, at int64, data []byte) error {
-	if err := errors.Join(number(out, at), number(out, int64(len(data)))); err != nil {
+func writePart(out io.Writer, at int64, data []byte) error {
+	if err := errors.Join(writeNumber(out, at), writeNumber(out, int64(len(data)))); err != nil {
 		return err
 	}
 	_, err := out.Write(data)
 	return err
 }
 
-func number(out io.Writer, n int64) error { return binary.Write(out, binary.LittleEndian, n) }
+func writeNumber(out io.Writer, n int64) error { return binary.Write(out, binary.LittleEndian, n) }
 
 // unpack makes a sparse file of a packed disk.
 func unpack(from, to string) error {

@@ -18,9 +18,9 @@ import (
 func TestArchiveIsRead(t *testing.T) {
 	var b bytes.Buffer
 	archive := &cpio{to: &b}
-	archive.add(entry{name: "d", mode: cpioDir | 0o755})
-	archive.add(entry{name: "d/odd", mode: cpioFile | 0o644, data: []byte("12345")})
-	archive.add(entry{name: "console", mode: cpioChar | 0o600, major: 5, minor: 1})
+	archive.addEntry(cpioEntry{name: "d", mode: cpioDir | 0o755})
+	archive.addEntry(cpioEntry{name: "d/odd", mode: cpioFile | 0o644, data: []byte("12345")})
+	archive.addEntry(cpioEntry{name: "console", mode: cpioChar | 0o600, major: 5, minor: 1})
 	if err := archive.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,14 +114,14 @@ func TestWhatAToyShows(t *testing.T) {
 		halted bool
 		took   time.Duration
 		err    error
-		want   verdict
+		want   kvmVerdict
 	}{
 		"a processor":                   {true, 20 * time.Millisecond, nil, kvmFast},
 		"an interpreter":                {false, toyTime, nil, kvmInterpr},
 		"one that came to its end late": {true, toyTime + time.Second, nil, kvmInterpr},
 		"an error":                      {false, time.Millisecond, errors.New("no"), kvmBroken},
 	} {
-		if got := judge(c.halted, c.took, c.err); got != c.want {
+		if got := judgeToy(c.halted, c.took, c.err); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -129,8 +129,8 @@ func TestWhatAToyShows(t *testing.T) {
 
 // TestWhyThereIsNoHardware: each verdict but the good one comes with what can be done.
 func TestWhyThereIsNoHardware(t *testing.T) {
-	for _, v := range []verdict{kvmAbsent, kvmClosed, kvmInterpr, kvmBroken} {
-		if why := v.why(); !strings.HasPrefix(why, string(v)+": ") || len(why) < len(v)+20 {
+	for _, v := range []kvmVerdict{kvmAbsent, kvmClosed, kvmInterpr, kvmBroken} {
+		if why := v.whyAndRemedy(); !strings.HasPrefix(why, string(v)+": ") || len(why) < len(v)+20 {
 			t.Errorf("%q comes with nothing that can be done: %q", v, why)
 		}
 	}
@@ -141,18 +141,18 @@ func TestWhyThereIsNoHardware(t *testing.T) {
 func TestAMachineIsNoOther(t *testing.T) {
 	spec := engine.Spec{ID: "i", Init: []string{"/init"}}
 	for _, was := range []bool{false, true} {
-		for _, v := range []verdict{kvmFast, kvmInterpr} {
-			r := recipe{Contents: engine.ContentsMemory, Spec: spec, Machine: machine{Hardware: was}, Agent: "a"}
+		for _, v := range []kvmVerdict{kvmFast, kvmInterpr} {
+			r := imageRecipe{Contents: engine.ContentsMemory, Spec: spec, Machine: machine{Hardware: was}, Agent: "a"}
 			h := &host{kvm: v}
-			err := r.fits(spec, h, "a")
+			err := r.checkSpec(spec, h, "a")
 			if same := was == (v == kvmFast); same != (err == nil) {
 				t.Errorf("written in hardware %t, on a host where %q: %v", was, v, err)
 			}
 			if err != nil && !errors.Is(err, fault.ErrConflict) {
 				t.Error(err)
 			}
-			if r.Contents = engine.ContentsFiles; r.fits(spec, h, "a") != nil {
-				t.Errorf("files of one don't fit: %v", r.fits(spec, h, "a"))
+			if r.Contents = engine.ContentsFiles; r.checkSpec(spec, h, "a") != nil {
+				t.Errorf("files of one don't fit: %v", r.checkSpec(spec, h, "a"))
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func TestAMachineIsNoOther(t *testing.T) {
 
 // TestAMachineWithMoreThanItMayUse: the host bounds what its own kernel does not.
 func TestAMachineWithMoreThanItMayUse(t *testing.T) {
-	p := plan{Machine: machine{MiB: 256}}
+	p := stagePlan{Machine: machine{MiB: 256}}
 	if got := p.hostMemory(256 << 20); got != 256<<20+ownMemory {
 		t.Errorf("a machine of its own size may take %d MB", got>>20)
 	}
@@ -178,7 +178,7 @@ func TestTheMonitorsUser(t *testing.T) {
 	if err := errors.Join(os.WriteFile(device, nil, 0o600), os.Chown(device, 0, 4321), os.Chmod(device, 0o660)); err != nil {
 		t.Fatal(err)
 	}
-	p := plan{UID: 1234567890}
+	p := stagePlan{UID: 1234567890}
 	if who, err := p.credential(device); err != nil || who.Uid != 1234567890 || who.Gid != 1234567890 || len(who.Groups) != 0 {
 		t.Errorf("emulated: %+v, %v", who, err)
 	}
@@ -268,9 +268,9 @@ func TestADeviceThatIsNone(t *testing.T) {
 func TestCommandHasNoNetwork(t *testing.T) {
 	m := machine{
 		Name: "/x/i", Kernel: "/kernel", Initrd: "/own/first", MiB: 256, CPUs: 2, Socket: "/own/control", KHz: 2000,
-		Disks: []disk{{Serial: "template", Path: "/ro,ot", ReadOnly: true}, {Serial: "disk-0", Path: "/own/disk-0"}},
+		Disks: []blockDevice{{Serial: "template", Path: "/ro,ot", ReadOnly: true}, {Serial: "disk-0", Path: "/own/disk-0"}},
 	}
-	argv := qemu{program: "/q"}.command(m)
+	argv := qemu{program: "/q"}.commandLine(m)
 	line := strings.Join(argv, " ")
 	for _, never := range []string{"net", "vhost", "virtfs", "usb", "vnc", "-incoming", "kvm"} {
 		if strings.Contains(line, never) {
@@ -286,7 +286,7 @@ func TestCommandHasNoNetwork(t *testing.T) {
 		}
 	}
 	m.Hardware, m.Arriving = true, true
-	line = strings.Join(qemu{program: "/q"}.command(m), " ")
+	line = strings.Join(qemu{program: "/q"}.commandLine(m), " ")
 	if !strings.Contains(line, "-accel kvm -cpu host") || !strings.Contains(line, "-incoming defer") || strings.Contains(line, "tsc_early") {
 		t.Errorf("in hardware: %s", line)
 	}
@@ -295,12 +295,12 @@ func TestCommandHasNoNetwork(t *testing.T) {
 // TestCommandOfMemory: a machine of today has a file for it, which it alone has; one of an older
 // version has none.
 func TestCommandOfMemory(t *testing.T) {
-	m := machine{MiB: 256, Disks: []disk{{Serial: "template", Path: "/root", ReadOnly: true}}}
-	if line := strings.Join(qemu{program: "/q"}.command(m), " "); strings.Contains(line, "memory-backend") || !strings.Contains(line, "-M microvm -m 256") {
+	m := machine{MiB: 256, Disks: []blockDevice{{Serial: "template", Path: "/root", ReadOnly: true}}}
+	if line := strings.Join(qemu{program: "/q"}.commandLine(m), " "); strings.Contains(line, "memory-backend") || !strings.Contains(line, "-M microvm -m 256") {
 		t.Errorf("of an older version: %s", line)
 	}
 	m.Shared = true
-	line := strings.Join(qemu{program: "/q"}.command(m), " ")
+	line := strings.Join(qemu{program: "/q"}.commandLine(m), " ")
 	for _, want := range []string{"-M microvm,memory-backend=ram ", "-object memory-backend-file,id=ram,size=256M,share=on,mem-path=/memory/ram "} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the command lacks %q: %s", want, line)
@@ -341,7 +341,7 @@ func TestPackedDisk(t *testing.T) {
 	if err := f.Truncate(96 << 20); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(pack(disk, packed), unpack(packed, again)); err != nil {
+	if err := errors.Join(packDisk(disk, packed), unpack(packed, again)); err != nil {
 		t.Fatal(err)
 	}
 	one, err := os.ReadFile(disk)

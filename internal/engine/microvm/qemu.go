@@ -24,8 +24,8 @@ const memoryID = "ram"
 // cacheMiB is what emulation may keep of translated code.
 const cacheMiB = 128
 
-// version asks the program, and whether it has the machine that is used here.
-func (q qemu) version(ctx context.Context) (string, error) {
+// askVersion asks the program, and whether it has the machine that is used here.
+func (q qemu) askVersion(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, q.program, "--version").CombinedOutput()
 	if err != nil {
 		return "", fault.Wrap(fault.ErrUnavailable, err, "%s does not start: %.200s", q.program, strings.TrimSpace(string(out)))
@@ -41,9 +41,9 @@ func (q qemu) version(ctx context.Context) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// command has no network device, unless the machine is a weak one, and none that is not named here. The filter of the program's
+// commandLine has no network device, unless the machine is a weak one, and none that is not named here. The filter of the program's
 // own system calls lets it start nothing and become nobody.
-func (q qemu) command(m machine) []string {
+func (q qemu) commandLine(m machine) []string {
 	model := "microvm"
 	if m.Shared {
 		model += ",memory-backend=" + memoryID
@@ -101,22 +101,22 @@ func (m machine) parameters() string {
 	return strings.Join(parameters, " ")
 }
 
-func (qemu) modules() []string                        { return []string{"virtio_console"} }
-func (qemu) vsock() uint32                            { return 0 }
-func (qemu) unnamed() bool                            { return false }
-func (qemu) image(k kernel, _ string) (string, error) { return k.image, nil }
-func (qemu) confined(int) error                       { return nil } // its filter is on before it says anything
+func (qemu) modules() []string                              { return []string{"virtio_console"} }
+func (qemu) vsockPort() uint32                              { return 0 }
+func (qemu) unnamed() bool                                  { return false }
+func (qemu) kernelImage(k kernel, _ string) (string, error) { return k.image, nil }
+func (qemu) confined(int) error                             { return nil } // its filter is on before it says anything
 
-func (q qemu) start(b bundle, p plan, groups []string) ([]*os.Process, error) {
+func (q qemu) startMonitor(b bundle, p stagePlan, groups []string) ([]*os.Process, error) {
 	var child *os.Process
-	err := apart(func() (err error) {
+	err := runApart(func() (err error) {
 		child, err = p.shutIn(b, groups)
 		return err
 	})
 	return []*os.Process{child}, err
 }
 
-func (qemu) dial(ctx context.Context, b bundle) (controls, error) {
+func (qemu) dialControls(ctx context.Context, b bundle) (controls, error) {
 	socket, closed, err := b.reachable(socketName)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ type qemuControls struct{ *qmp }
 func (qemuControls) Begin(context.Context, machine) error { return nil }
 
 func (c qemuControls) Write(ctx context.Context, b bundle, m machine, dir string) error {
-	if err := drain(ctx, b, c); err != nil {
+	if err := drainOutput(ctx, b, c); err != nil {
 		return err
 	}
 	if err := c.keepOut(ctx, m); err != nil {

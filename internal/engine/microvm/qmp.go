@@ -29,8 +29,8 @@ var _ controls = qemuControls{}
 // mostQMP bounds a line of QEMU's.
 const mostQMP = 1 << 20
 
-// answer is a line of QEMU's.
-type answer struct {
+// qmpAnswer is a line of QEMU's.
+type qmpAnswer struct {
 	Greeting json.RawMessage `json:"QMP"`
 	Event    string          `json:"event"`
 	Return   json.RawMessage `json:"return"`
@@ -48,14 +48,14 @@ func dialQMP(ctx context.Context, socket string) (*qmp, error) {
 	}
 	q := &qmp{conn: conn.(*net.UnixConn), from: bufio.NewReaderSize(conn, 4096)}
 	err = q.bounded(ctx, func() error {
-		hello, err := q.read()
+		hello, err := q.readAnswer()
 		if err == nil && hello.Greeting == nil {
 			err = errors.New("it does not greet")
 		}
 		return err
 	})
 	if err == nil {
-		err = q.do(ctx, "qmp_capabilities", nil, nil)
+		err = q.runCommand(ctx, "qmp_capabilities", nil, nil)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("speak with QEMU: %w", err), conn.Close())
@@ -82,9 +82,9 @@ func (q *qmp) bounded(ctx context.Context, talk func() error) error {
 	return err
 }
 
-// read reads a line.
-func (q *qmp) read() (answer, error) {
-	var a answer
+// readAnswer reads a line.
+func (q *qmp) readAnswer() (qmpAnswer, error) {
+	var a qmpAnswer
 	var line []byte
 	for {
 		part, more, err := q.from.ReadLine()
@@ -103,8 +103,8 @@ func (q *qmp) read() (answer, error) {
 	}
 }
 
-// do runs a command, with a file to go along, and returns what it returned to into.
-func (q *qmp) do(ctx context.Context, command string, arguments any, file *os.File, into ...any) error {
+// runCommand runs a command, with a file to go along, and returns what it returned to into.
+func (q *qmp) runCommand(ctx context.Context, command string, arguments any, file *os.File, into ...any) error {
 	line, err := json.Marshal(map[string]any{"execute": command})
 	if arguments != nil {
 		line, err = json.Marshal(map[string]any{"execute": command, "arguments": arguments})
@@ -116,13 +116,13 @@ func (q *qmp) do(ctx context.Context, command string, arguments any, file *os.Fi
 	if file != nil {
 		rights = unix.UnixRights(int(file.Fd()))
 	}
-	var a answer
+	var a qmpAnswer
 	err = q.bounded(ctx, func() error {
 		if _, _, err := q.conn.WriteMsgUnix(append(line, '\n'), rights, nil); err != nil {
 			return err
 		}
 		for {
-			if a, err = q.read(); err != nil || a.Event == "" {
+			if a, err = q.readAnswer(); err != nil || a.Event == "" {
 				return err
 			}
 		}
@@ -143,8 +143,8 @@ func (q *qmp) do(ctx context.Context, command string, arguments any, file *os.Fi
 	return nil
 }
 
-func (q *qmp) Stop(ctx context.Context) error     { return q.do(ctx, "stop", nil, nil) }
-func (q *qmp) Continue(ctx context.Context) error { return q.do(ctx, "cont", nil, nil) }
+func (q *qmp) Stop(ctx context.Context) error     { return q.runCommand(ctx, "stop", nil, nil) }
+func (q *qmp) Continue(ctx context.Context) error { return q.runCommand(ctx, "cont", nil, nil) }
 
 // KeepSharedOut has a save or load that follows leave out memory that is a file.
 func (q *qmp) KeepSharedOut(ctx context.Context) error {
@@ -152,7 +152,7 @@ func (q *qmp) KeepSharedOut(ctx context.Context) error {
 		Name string `json:"capability"`
 		On   bool   `json:"state"`
 	}
-	return q.do(ctx, "migrate-set-capabilities", map[string]any{"capabilities": []capability{{"x-ignore-shared", true}}}, nil)
+	return q.runCommand(ctx, "migrate-set-capabilities", map[string]any{"capabilities": []capability{{"x-ignore-shared", true}}}, nil)
 }
 
 // streamName is what QEMU calls the file that it is handed.
@@ -160,36 +160,36 @@ const streamName = "image"
 
 // Save writes the machine at once: it stands still, so that nothing has to be sent twice.
 func (q *qmp) Save(ctx context.Context, to *os.File) error {
-	err := q.do(ctx, "migrate-set-parameters", map[string]any{"max-bandwidth": int64(1) << 40}, nil)
+	err := q.runCommand(ctx, "migrate-set-parameters", map[string]any{"max-bandwidth": int64(1) << 40}, nil)
 	if err == nil {
-		err = q.do(ctx, "getfd", map[string]any{"fdname": streamName}, to)
+		err = q.runCommand(ctx, "getfd", map[string]any{"fdname": streamName}, to)
 	}
 	if err == nil {
-		err = q.do(ctx, "migrate", map[string]any{"uri": "fd:" + streamName}, nil)
+		err = q.runCommand(ctx, "migrate", map[string]any{"uri": "fd:" + streamName}, nil)
 	}
 	if err != nil {
 		return err
 	}
-	return q.moved(ctx)
+	return q.awaitMoved(ctx)
 }
 
 // Load reads the machine. It stands still, or runs, as it did when it was written.
 func (q *qmp) Load(ctx context.Context, from *os.File) error {
-	err := q.do(ctx, "getfd", map[string]any{"fdname": streamName}, from)
+	err := q.runCommand(ctx, "getfd", map[string]any{"fdname": streamName}, from)
 	if err == nil {
-		err = q.do(ctx, "migrate-incoming", map[string]any{"uri": "fd:" + streamName}, nil)
+		err = q.runCommand(ctx, "migrate-incoming", map[string]any{"uri": "fd:" + streamName}, nil)
 	}
 	if err != nil {
 		return err
 	}
-	return q.moved(ctx)
+	return q.awaitMoved(ctx)
 }
 
 // lookAgain is how often QEMU is asked whether it is done.
 const lookAgain = 5 * time.Millisecond
 
-// moved waits for the end of a save or a load.
-func (q *qmp) moved(ctx context.Context) error {
+// awaitMoved waits for the end of a save or a load.
+func (q *qmp) awaitMoved(ctx context.Context) error {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
@@ -197,7 +197,7 @@ func (q *qmp) moved(ctx context.Context) error {
 			Status string `json:"status"`
 			Why    string `json:"error-desc"`
 		}
-		if err := q.do(ctx, "query-migrate", nil, nil, &now); err != nil {
+		if err := q.runCommand(ctx, "query-migrate", nil, nil, &now); err != nil {
 			return err
 		}
 		switch now.Status {

@@ -14,11 +14,11 @@ import (
 // socket's place has root speak with nobody else.
 func TestSocketsOfOthers(t *testing.T) {
 	b := bundle{dir: t.TempDir()}
-	if err := os.MkdirAll(b.own(), 0o700); err != nil {
+	if err := os.MkdirAll(b.ownDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	other := filepath.Join(t.TempDir(), "s")
-	for _, path := range []string{other, filepath.Join(b.own(), "good")} {
+	for _, path := range []string{other, filepath.Join(b.ownDir(), "good")} {
 		l, err := net.Listen("unix", path)
 		if err != nil {
 			t.Fatal(err)
@@ -30,7 +30,7 @@ func TestSocketsOfOthers(t *testing.T) {
 		"hard link": func(at string) error { return os.Link(other, at) },
 		"file":      func(at string) error { return os.WriteFile(at, nil, 0o600) },
 	} {
-		at := filepath.Join(b.own(), "put")
+		at := filepath.Join(b.ownDir(), "put")
 		if err := put(at); err != nil {
 			t.Fatal(err)
 		}

@@ -29,8 +29,8 @@ const (
 	maxRecipe     = 1 << 20
 )
 
-// recipe says what an image needs to be restored.
-type recipe struct {
+// imageRecipe says what an image needs to be restored.
+type imageRecipe struct {
 	Version  int             `json:"version"`
 	Contents engine.Contents `json:"contents"`
 	Spec     engine.Spec     `json:"spec"` // of the source, complete
@@ -45,21 +45,21 @@ type recipe struct {
 }
 
 // recipe is that of an image of the instance.
-func (i *Instance) recipe(ctx context.Context, contents engine.Contents) (recipe, error) {
-	r := recipe{Version: recipeVersion, Contents: contents}
+func (i *Instance) recipe(ctx context.Context, contents engine.Contents) (imageRecipe, error) {
+	r := imageRecipe{Version: recipeVersion, Contents: contents}
 	b := i.engine.bundle(i.id)
-	var p plan
-	if err := load(b.recipe(), &r.Spec); err != nil {
+	var p stagePlan
+	if err := loadJSON(b.recipe(), &r.Spec); err != nil {
 		return r, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s can't be copied: what it was made of is not on record", i.id)
 	}
-	if err := load(b.plan(), &p); err != nil {
+	if err := loadJSON(b.planFile(), &p); err != nil {
 		return r, err
 	}
 	h, err := i.engine.available(ctx)
 	if err != nil {
 		return r, err
 	}
-	if r.Agent, err = i.engine.agent(); err != nil {
+	if r.Agent, err = i.engine.agentDigest(); err != nil {
 		return r, err
 	}
 	r.Monitor, r.Kernel, r.Machine, r.Disks = h.version, h.kernel.release, p.Machine, p.Disks
@@ -70,9 +70,9 @@ func (i *Instance) recipe(ctx context.Context, contents engine.Contents) (recipe
 	return r, nil
 }
 
-// disks are the names of the packed disks of an image with what is at those places in an
+// packedDisks are the names of the packed disks of an image with what is at those places in an
 // instance's own folder.
-func (r recipe) disks() map[string]string {
+func (r imageRecipe) packedDisks() map[string]string {
 	found := map[string]string{packName(0): diskName(0)}
 	if r.Contents == engine.ContentsFiles {
 		return found
@@ -87,8 +87,8 @@ func (r recipe) disks() map[string]string {
 }
 
 // readRecipe reads that of a verified image.
-func readRecipe(dir string) (recipe, error) {
-	var r recipe
+func readRecipe(dir string) (imageRecipe, error) {
+	var r imageRecipe
 	path := filepath.Join(dir, recipeName)
 	if info, err := os.Lstat(path); err != nil || info.Size() > maxRecipe {
 		return r, fault.New(fault.ErrConflict, "the image at %s is not one of this engine: it has no %s", dir, recipeName)
@@ -108,9 +108,9 @@ func readRecipe(dir string) (recipe, error) {
 	return r, nil
 }
 
-// fits tells whether an instance of spec can be started from the image. What is in memory
+// checkSpec tells whether an instance of spec can be started from the image. What is in memory
 // can't be changed from outside. Files alone need the same root under them.
-func (r recipe) fits(spec engine.Spec, h *host, agent string) error {
+func (r imageRecipe) checkSpec(spec engine.Spec, h *host, agent string) error {
 	old := r.Spec
 	no := func(format string, args ...any) error {
 		return fault.New(fault.ErrConflict, "the snapshot of sandbox %s does not fit sandbox %s: %s", old.ID, spec.ID, fmt.Sprintf(format, args...))
@@ -146,8 +146,8 @@ func manner(hardware bool) string {
 	return "emulated"
 }
 
-// agent is the sha256 of the agent of this version.
-func (e *Engine) agent() (string, error) {
+// agentDigest is the sha256 of the agent of this version.
+func (e *Engine) agentDigest() (string, error) {
 	data, err := e.cfg.Agent()
 	if err != nil {
 		return "", err

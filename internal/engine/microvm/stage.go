@@ -48,23 +48,23 @@ const startWait = time.Minute
 // folder to write to.
 func Stage(dir string, args []string) error {
 	if len(args) > 0 && args[0] == doCarry {
-		return carry(args[1:])
+		return runCarrier(args[1:])
 	}
 	b := bundle{dir: dir}
-	var p plan
-	if err := load(b.plan(), &p); err != nil {
+	var p stagePlan
+	if err := loadJSON(b.planFile(), &p); err != nil {
 		return err
 	}
 	switch {
 	case len(args) > 0 && args[0] == doStart:
 		ctx, cancel := context.WithTimeout(context.Background(), startWait)
 		defer cancel()
-		return start(ctx, b, p, args[1:])
+		return startAndArrive(ctx, b, p, args[1:])
 	case args[0] == doContinue && len(args) == 1:
 		return withControls(b, p, func(ctx context.Context, c controls) error { return c.Continue(ctx) })
 	case (args[0] == doSave || args[0] == doFiles) && len(args) == 2:
 		return withControls(b, p, func(ctx context.Context, c controls) error {
-			return write(ctx, c, b, p, args[1], args[0] == doSave)
+			return writeMachine(ctx, c, b, p, args[1], args[0] == doSave)
 		})
 	default:
 		return fault.Invalid("a stage of the engine microvm does not know %q", args)
@@ -74,19 +74,19 @@ func Stage(dir string, args []string) error {
 // saveWait bounds what is done with a machine that stands still.
 const saveWait = 4 * time.Minute
 
-func withControls(b bundle, p plan, do func(context.Context, controls) error) error {
+func withControls(b bundle, p stagePlan, do func(context.Context, controls) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), saveWait)
 	defer cancel()
-	c, err := p.monitor().dial(ctx, b)
+	c, err := p.monitor().dialControls(ctx, b)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(ctx, c), c.Close())
 }
 
-// start starts the monitor, and has a machine arrive that is to be a copy.
-func start(ctx context.Context, b bundle, p plan, groups []string) error {
-	started, err := p.monitor().start(b, p, groups)
+// startAndArrive starts the monitor, and has a machine arrive that is to be a copy.
+func startAndArrive(ctx context.Context, b bundle, p stagePlan, groups []string) error {
+	started, err := p.monitor().startMonitor(b, p, groups)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func start(ctx context.Context, b bundle, p plan, groups []string) error {
 }
 
 // bringUp waits for the monitor and writes down which processes there are.
-func (p plan) bringUp(ctx context.Context, b bundle, started []*os.Process) error {
+func (p stagePlan) bringUp(ctx context.Context, b bundle, started []*os.Process) error {
 	c, err := awaitControls(ctx, b, p)
 	if err != nil {
 		return fmt.Errorf("the monitor does not answer: %w", err)
@@ -144,15 +144,15 @@ func (p plan) bringUp(ctx context.Context, b bundle, started []*os.Process) erro
 		}
 		ids = append(ids, id)
 	}
-	return save(b.running(), ids)
+	return saveJSON(b.running(), ids)
 }
 
 // awaitControls connects as soon as the monitor listens.
-func awaitControls(ctx context.Context, b bundle, p plan) (controls, error) {
+func awaitControls(ctx context.Context, b bundle, p stagePlan) (controls, error) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
-		c, err := p.monitor().dial(ctx, b)
+		c, err := p.monitor().dialControls(ctx, b)
 		if err == nil {
 			return c, nil
 		}
@@ -167,9 +167,9 @@ func awaitControls(ctx context.Context, b bundle, p plan) (controls, error) {
 	}
 }
 
-// apart does something on a thread of its own, which ends with it: its namespaces, root and
+// runApart does something on a thread of its own, which ends with it: its namespaces, root and
 // filter are no other thread's, but for what it starts.
-func apart(do func() error) (err error) {
+func runApart(do func() error) (err error) {
 	done := make(chan struct{})
 	errand.Go(func() {
 		defer close(done)
@@ -183,8 +183,8 @@ func apart(do func() error) (err error) {
 // shutIn starts the monitor as a user of its own, without any right, in a root of which
 // everything else is unmounted: the machine's files and the programs' libraries. It has no
 // network interfaces. The thread must be apart.
-func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
-	log, err := os.OpenFile(b.log(), os.O_WRONLY|os.O_APPEND, 0)
+func (p stagePlan) shutIn(b bundle, groups []string) (*os.Process, error) {
+	log, err := os.OpenFile(b.logFile(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -193,14 +193,14 @@ func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := join(groups); err != nil {
+	if err := joinGroups(groups); err != nil {
 		return nil, err
 	}
 	_, _ = os.FindProcess(os.Getpid()) // has the runtime try out what it can, before this thread can do less
 	if err := unix.Unshare(p.namespaces()); err != nil {
 		return nil, fmt.Errorf("make namespaces: %w", err)
 	}
-	if err := p.mount(b, groups); err != nil {
+	if err := p.mountRoot(b, groups); err != nil {
 		return nil, err
 	}
 	for resource, limit := range map[int]uint64{unix.RLIMIT_FSIZE: uint64(p.Most), unix.RLIMIT_CORE: 0} {
@@ -211,7 +211,7 @@ func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 	if err := p.giveUp(); err != nil {
 		return nil, err
 	}
-	argv := qemu{program: p.Program}.command(p.Machine)
+	argv := qemu{program: p.Program}.commandLine(p.Machine)
 	child, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Dir: "/", Env: p.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, log},
 		// Its start makes the namespace of processes: made before, it would be that of whatever
@@ -225,7 +225,7 @@ func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 }
 
 // namespaces are the monitor's own, beside that of processes. A weak machine has the host's network.
-func (p plan) namespaces() int {
+func (p stagePlan) namespaces() int {
 	const own = unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	if p.Machine.Network {
 		return own
@@ -236,7 +236,7 @@ func (p plan) namespaces() int {
 // giveUp takes from this thread, and so from the monitor, every way to rights, and the system
 // calls that no monitor needs. The monitor itself gives up more when it has started
 // (qemu.command), with its exec.
-func (p plan) giveUp() error {
+func (p stagePlan) giveUp() error {
 	for c := range uintptr(unix.CAP_LAST_CAP + 1) {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // a kernel does not know them all
 			return fmt.Errorf("give up rights: %w", err)
@@ -248,18 +248,18 @@ func (p plan) giveUp() error {
 	return sysfilter.EnterToStart(p.Machine.Network)
 }
 
-// join puts this thread, with what it starts, into the control groups of some files.
-func join(files []string) error {
+// joinGroups puts this thread, with what it starts, into the control groups of some files.
+func joinGroups(files []string) error {
 	for _, file := range files {
-		if err := enter(file, "0"); err != nil {
+		if err := enterGroup(file, "0"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// enter puts a thread into a control group; "0" is this one.
-func enter(file, thread string) error {
+// enterGroup puts a thread into a control group; "0" is this one.
+func enterGroup(file, thread string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err == nil {
 		_, err = f.WriteString(thread)
@@ -273,7 +273,7 @@ func enter(file, thread string) error {
 
 // credential is a user that nobody else is, and for a machine in hardware the group that may
 // use KVM.
-func (p plan) credential(device string) (*syscall.Credential, error) {
+func (p stagePlan) credential(device string) (*syscall.Credential, error) {
 	who := &syscall.Credential{Uid: uint32(p.UID), Gid: uint32(p.UID)}
 	if !p.Machine.Hardware {
 		return who, nil
@@ -288,13 +288,13 @@ func (p plan) credential(device string) (*syscall.Credential, error) {
 	return who, nil
 }
 
-// mount makes the monitor's root, and takes the host's away. It goes with the monitor, which is
+// mountRoot makes the monitor's root, and takes the host's away. It goes with the monitor, which is
 // the last in its namespace.
-func (p plan) mount(b bundle, groups []string) error {
+func (p stagePlan) mountRoot(b bundle, groups []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
 	}
-	at := b.place()
+	at := b.rootPlace()
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=755"); err != nil {
 		return fmt.Errorf("mount at %s: %w", at, err)
 	}
@@ -310,16 +310,16 @@ func (p plan) mount(b bundle, groups []string) error {
 		shown = append(shown, struct{ from, to string }{"/etc/ld.so.cache", "etc/ld.so.cache"})
 	}
 	for _, s := range shown {
-		if err := bind(s.from, filepath.Join(at, s.to), unix.MS_RDONLY|unix.MS_NOSUID); err != nil {
+		if err := bindAt(s.from, filepath.Join(at, s.to), unix.MS_RDONLY|unix.MS_NOSUID); err != nil {
 			return err
 		}
 	}
 	if p.Machine.Hardware {
-		if err := bind(kvmDevice, filepath.Join(at, "dev/kvm"), unix.MS_NOSUID); err != nil {
+		if err := bindAt(kvmDevice, filepath.Join(at, "dev/kvm"), unix.MS_NOSUID); err != nil {
 			return err
 		}
 	}
-	if err := bind(b.own(), filepath.Join(at, ownName), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC); err != nil {
+	if err := bindAt(b.ownDir(), filepath.Join(at, ownName), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC); err != nil {
 		return err
 	}
 	if p.Machine.Shared {
@@ -330,7 +330,7 @@ func (p plan) mount(b bundle, groups []string) error {
 	if err := errors.Join(libraries(at), unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")); err != nil {
 		return err
 	}
-	return pivot(at)
+	return pivotRoot(at)
 }
 
 // libraries shows where a distribution keeps libraries outside of /usr, or the links to there.
@@ -346,15 +346,15 @@ func libraries(at string) error {
 		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
 			continue // this distribution has none
 		}
-		if err := bind(from, filepath.Join(at, name), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+		if err := bindAt(from, filepath.Join(at, name), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bind shows a file or folder at a path, which is made if it is not there.
-func bind(from, to string, flags uintptr) error {
+// bindAt shows a file or folder at a path, which is made if it is not there.
+func bindAt(from, to string, flags uintptr) error {
 	info, err := os.Stat(from)
 	if err != nil {
 		return err

@@ -26,13 +26,13 @@ func TestTakeLeavesNoPart(t *testing.T) {
 		}
 	})
 	to := filepath.Join(other, "memory")
-	if err := take(from, to); !errors.Is(err, unix.ENOSPC) {
+	if err := takeFile(from, to); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("of 3 MB on a file system of one: %v", err)
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a part of it is left (%v)", err)
 	}
-	if err := errors.Join(os.Truncate(from, 4<<10), take(from, to)); err != nil {
+	if err := errors.Join(os.Truncate(from, 4<<10), takeFile(from, to)); err != nil {
 		t.Errorf("INCONCLUSIVE: what has room is not taken: %v", err)
 	}
 }
@@ -56,7 +56,7 @@ func TestTakeWantsAFile(t *testing.T) {
 		if err := put(from); err != nil {
 			t.Fatal(err)
 		}
-		if err := take(from, to); err == nil {
+		if err := takeFile(from, to); err == nil {
 			t.Errorf("%s is taken for a file", name)
 		}
 		if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
@@ -96,7 +96,7 @@ func TestTakeWhileItIsExchanged(t *testing.T) {
 		if err := errors.Join(os.Symlink("/dev/zero", other), os.WriteFile(from, []byte("memory"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		err := take(from, to)
+		err := takeFile(from, to)
 		info, statErr := os.Lstat(to)
 		switch {
 		case err == nil && (statErr != nil || !info.Mode().IsRegular()):

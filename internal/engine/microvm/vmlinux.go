@@ -19,14 +19,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
-// image is a kernel that is not compressed, which Firecracker boots alone: vmlinux-RELEASE
+// kernelImage is a kernel that is not compressed, which Firecracker boots alone: vmlinux-RELEASE
 // beside the compressed one, or else what is in that, which is kept in a directory.
-func (fire) image(k kernel, dir string) (string, error) {
+func (fire) kernelImage(k kernel, dir string) (string, error) {
 	beside := filepath.Join(filepath.Dir(k.image), "vmlinux-"+k.release)
-	if isELF(beside) {
+	if isELFFile(beside) {
 		return beside, nil
 	}
-	if isELF(k.image) {
+	if isELFFile(k.image) {
 		return k.image, nil
 	}
 	packed, err := os.ReadFile(k.image)
@@ -35,7 +35,7 @@ func (fire) image(k kernel, dir string) (string, error) {
 	}
 	sum := sha256.Sum256(packed)
 	path := filepath.Join(dir, "vmlinux-"+hex.EncodeToString(sum[:8]))
-	if isELF(path) {
+	if isELFFile(path) {
 		return path, nil
 	}
 	data, err := unpackKernel(packed)
@@ -50,7 +50,7 @@ func (fire) image(k kernel, dir string) (string, error) {
 
 const elfMagic = "\x7fELF"
 
-func isELF(path string) bool {
+func isELFFile(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -116,14 +116,14 @@ func inflate(data []byte) ([]byte, error) {
 	case bytes.HasPrefix(data, []byte("BZh")):
 		return all(bzip2.NewReader(bytes.NewReader(data)), nil)
 	case bytes.HasPrefix(data, []byte("\x02\x21\x4c\x18")):
-		return unLZ4(data[4:])
+		return decompressLZ4(data[4:])
 	}
 	return nil, fmt.Errorf("it is compressed in a way that is not known here (% x)", data[:4])
 }
 
-// unLZ4 undoes the form that kernels have: blocks, each after its length. The last four bytes
+// decompressLZ4 undoes the form that kernels have: blocks, each after its length. The last four bytes
 // are the image's length.
-func unLZ4(data []byte) ([]byte, error) {
+func decompressLZ4(data []byte) ([]byte, error) {
 	var out []byte
 	for len(data) > 4 {
 		n := int64(binary.LittleEndian.Uint32(data))

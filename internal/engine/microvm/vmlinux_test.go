@@ -78,22 +78,22 @@ func TestAKernelThatIsThere(t *testing.T) {
 		t.Skipf("NOT TRIED with a distribution's kernel: %v", err)
 	}
 	dir := t.TempDir()
-	path, err := fire{}.image(k, dir)
-	if err != nil || !isELF(path) {
+	path, err := fire{}.kernelImage(k, dir)
+	if err != nil || !isELFFile(path) {
 		t.Fatalf("%s, %v", path, err)
 	}
 	before, err := os.Stat(path)
 	if err != nil || before.Size() < 10<<20 || before.Mode().Perm() != 0o644 {
 		t.Errorf("%v, %v", before, err)
 	}
-	again, err := fire{}.image(k, dir)
+	again, err := fire{}.kernelImage(k, dir)
 	if err != nil || again != path {
 		t.Errorf("%s, %v", again, err)
 	}
 	if after, err := os.Stat(again); err != nil || !os.SameFile(before, after) {
 		t.Errorf("it was unpacked again (%v)", err)
 	}
-	if _, err := k.load(fire{}.modules()); err != nil {
+	if _, err := k.loadModules(fire{}.modules()); err != nil {
 		t.Errorf("its modules: %v", err)
 	}
 }

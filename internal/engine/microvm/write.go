@@ -12,13 +12,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// write has the machine stand still and writes it to a folder: its memory and all its disks,
+// writeMachine has the machine stand still and writes it to a folder: its memory and all its disks,
 // or the root's disk alone. The machine stands still afterwards, too.
-func write(ctx context.Context, c controls, b bundle, p plan, dir string, memory bool) error {
+func writeMachine(ctx context.Context, c controls, b bundle, p stagePlan, dir string, memory bool) error {
 	if err := c.Stop(ctx); err != nil {
 		return err
 	}
-	disks := recipe{Disks: p.Disks[:1]}
+	disks := imageRecipe{Disks: p.Disks[:1]}
 	if memory {
 		if err := c.Write(ctx, b, p.Machine, dir); err != nil {
 			return err
@@ -28,8 +28,8 @@ func write(ctx context.Context, c controls, b bundle, p plan, dir string, memory
 			disks.Images = append(disks.Images, n)
 		}
 	}
-	for to, from := range disks.disks() {
-		if err := pack(filepath.Join(b.own(), from), filepath.Join(dir, to)); err != nil {
+	for to, from := range disks.packedDisks() {
+		if err := packDisk(filepath.Join(b.ownDir(), from), filepath.Join(dir, to)); err != nil {
 			return err
 		}
 	}
@@ -40,9 +40,9 @@ func write(ctx context.Context, c controls, b bundle, p plan, dir string, memory
 // drainWait bounds how long what the machine has said is on its way to the keeper.
 const drainWait = 5 * time.Second
 
-// drain waits until the keeper has read what the machine had said before it stood still: what
+// drainOutput waits until the keeper has read what the machine had said before it stood still: what
 // is written down of the machine has not been said, and would be said again.
-func drain(ctx context.Context, b bundle, c controls) error {
+func drainOutput(ctx context.Context, b bundle, c controls) error {
 	ctx, cancel := context.WithTimeout(ctx, drainWait)
 	defer cancel()
 	channel, err := channelOf(b)

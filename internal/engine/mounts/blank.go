@@ -36,7 +36,7 @@ const maxBlanks = 16
 
 // Make makes a sparse file with an empty file system of an identity of its own.
 func (b Blanks) Make(ctx context.Context, file string, bytes int64) error {
-	blank, err := b.open(ctx, bytes)
+	blank, err := b.openBlank(ctx, bytes)
 	if err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func (b Blanks) Make(ctx context.Context, file string, bytes int64) error {
 	return errors.Join(copySparse(blank, disk, bytes), identify(disk, blank.Name()), disk.Close())
 }
 
-// open is the blank of a size, made if there is none; nil if none is kept of that size.
-func (b Blanks) open(ctx context.Context, bytes int64) (*os.File, error) {
+// openBlank is the blank of a size, made if there is none; nil if none is kept of that size.
+func (b Blanks) openBlank(ctx context.Context, bytes int64) (*os.File, error) {
 	if b.Dir == "" {
 		return nil, nil
 	}
@@ -64,16 +64,16 @@ func (b Blanks) open(ctx context.Context, bytes int64) (*os.File, error) {
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	kept, err := b.kept()
+	kept, err := b.countKept()
 	if err != nil || kept >= maxBlanks {
 		return nil, err
 	}
-	return b.add(ctx, path, bytes)
+	return b.addBlank(ctx, path, bytes)
 }
 
-// kept counts the blanks, and removes what is none: of another form, or left by one who was
+// countKept counts the blanks, and removes what is none: of another form, or left by one who was
 // killed while making it.
-func (b Blanks) kept() (n int, err error) {
+func (b Blanks) countKept() (n int, err error) {
 	entries, err := os.ReadDir(b.Dir)
 	if err != nil {
 		return 0, err
@@ -94,8 +94,8 @@ func (b Blanks) kept() (n int, err error) {
 	return n, nil
 }
 
-// add makes a blank. Of two that are made at once the last stays; both are good.
-func (b Blanks) add(ctx context.Context, path string, bytes int64) (*os.File, error) {
+// addBlank makes a blank. Of two that are made at once the last stays; both are good.
+func (b Blanks) addBlank(ctx context.Context, path string, bytes int64) (*os.File, error) {
 	work, err := os.MkdirTemp(b.Dir, "new-")
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func sound(t *testing.T, file string) error {
 
 func needMkfs(t *testing.T) {
 	t.Helper()
-	if _, err := mkfs(); err != nil {
+	if _, err := findMkfs(); err != nil {
 		t.Skip(err)
 	}
 }

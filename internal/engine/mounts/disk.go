@@ -31,7 +31,7 @@ func MakeDisk(ctx context.Context, file string, bytes int64) error {
 	if err := errors.Join(f.Truncate(bytes), f.Close()); err != nil {
 		return err
 	}
-	program, err := mkfs()
+	program, err := findMkfs()
 	if err != nil {
 		return err
 	}
@@ -66,14 +66,14 @@ func CanMakeDisks(name string) error {
 	if _, err := os.Stat("/dev/loop-control"); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the engine %s needs loop devices for capped disks: modprobe loop, or run on the host if this is a container", name)
 	}
-	if _, err := mkfs(); err != nil {
+	if _, err := findMkfs(); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the engine %s can't make capped disks", name)
 	}
 	return nil
 }
 
-// mkfs is the program that makes disks.
-func mkfs() (string, error) {
+// findMkfs is the program that makes disks.
+func findMkfs() (string, error) {
 	for _, path := range []string{"/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4"} {
 		if _, err := os.Stat(path); err == nil {
 			return path, nil

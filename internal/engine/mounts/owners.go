@@ -36,16 +36,16 @@ func Swapped(o engine.Owner, uids, gids []specs.LinuxIDMapping, root unix.Stat_t
 	if shown == o || len(uids) == 0 {
 		return Translation{}
 	}
-	t := Translation{UIDs: swap(uids, o.UID, shown.HostUID), GIDs: swap(gids, o.GID, shown.HostGID), IfReadable: true}
+	t := Translation{UIDs: swapID(uids, o.UID, shown.HostUID), GIDs: swapID(gids, o.GID, shown.HostGID), IfReadable: true}
 	if t.UIDs == nil || t.GIDs == nil { // it belongs to another user of the sandbox
 		return Translation{}
 	}
 	return t
 }
 
-// swap is a mapping of a sandbox's ids with another id of the file system for the one inside; nil if the
+// swapID is a mapping of a sandbox's ids with another id of the file system for the one inside; nil if the
 // sandbox has that for another of its own.
-func swap(ids []specs.LinuxIDMapping, inside, shown int) []specs.LinuxIDMapping {
+func swapID(ids []specs.LinuxIDMapping, inside, shown int) []specs.LinuxIDMapping {
 	var all []specs.LinuxIDMapping
 	for _, m := range ids {
 		has := int(m.HostID) <= shown && shown < int(m.HostID)+int(m.Size)

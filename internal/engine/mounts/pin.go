@@ -52,7 +52,7 @@ func (p Pins) Pin() error {
 	var nested []int
 	for n, m := range p.Mounts {
 		if m.Source != "" {
-			if err := p.lay(n); err != nil {
+			if err := p.layPin(n); err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,7 @@ func (p Pins) Pin() error {
 	}
 	for n, m := range p.Mounts {
 		if !m.Around.IsZero() {
-			if err := p.hide(n); err != nil {
+			if err := p.hidePaths(n); err != nil {
 				return err
 			}
 		}
@@ -79,7 +79,7 @@ func (p Pins) Pin() error {
 		if len(outers) == 0 {
 			continue
 		}
-		if err := p.cover(n, outers[0]); err != nil {
+		if err := p.coverPlace(n, outers[0]); err != nil {
 			return err
 		}
 	}
@@ -111,8 +111,8 @@ func (p Pins) checkLaid() error {
 	return nil
 }
 
-// lay shows a mount's source at its own place.
-func (p Pins) lay(n int) error {
+// layPin shows a mount's source at its own place.
+func (p Pins) layPin(n int) error {
 	var attributes unix.MountAttr
 	if p.Attributes != nil {
 		attributes = p.Attributes(p.Mounts[n])
@@ -184,9 +184,9 @@ func (p Pins) outers(n int) []outer {
 	return all
 }
 
-// hide covers what is hidden: in the directory in which it was, which must be in its place,
+// hidePaths covers what is hidden: in the directory in which it was, which must be in its place,
 // and in others that are shown there instead.
-func (p Pins) hide(n int) error {
+func (p Pins) hidePaths(n int) error {
 	m, found := p.Mounts[n], false
 	for _, o := range p.outers(n) {
 		root, err := hostpath.Follow(p.At(o.n))
@@ -199,7 +199,7 @@ func (p Pins) hide(n int) error {
 			parent.Close()
 			found = true
 		}
-		if err := p.cover(n, o); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := p.coverPlace(n, o); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -209,8 +209,8 @@ func (p Pins) hide(n int) error {
 	return nil
 }
 
-// cover lays a mount over its place in an outer one.
-func (p Pins) cover(n int, o outer) error {
+// coverPlace lays a mount over its place in an outer one.
+func (p Pins) coverPlace(n int, o outer) error {
 	m := p.Mounts[n]
 	root, err := hostpath.Follow(p.At(o.n))
 	if err != nil {

@@ -19,7 +19,7 @@ func Template(root engine.Root, at string, uids, gids []specs.LinuxIDMapping) er
 	}
 	switch root.Kind {
 	case engine.RootImage:
-		if err := image(root.Path, at); err != nil {
+		if err := mountImage(root.Path, at); err != nil {
 			return err
 		}
 	default:
@@ -30,8 +30,8 @@ func Template(root engine.Root, at string, uids, gids []specs.LinuxIDMapping) er
 	return Remap(at, at, 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV}, uids, gids)
 }
 
-// image mounts an EROFS image, by a loop device where the kernel needs one.
-func image(file, at string) error {
+// mountImage mounts an EROFS image, by a loop device where the kernel needs one.
+func mountImage(file, at string) error {
 	err := unix.Mount(file, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV, "")
 	if errors.Is(err, unix.ENOTBLK) {
 		_, err = Loop(file, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV)

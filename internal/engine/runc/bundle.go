@@ -28,8 +28,8 @@ const (
 // streams takes some.
 const noFile = 65536
 
-// files is that limit here: a root without CAP_SYS_RESOURCE can't go beyond its own.
-func files() uint64 {
+// openFileLimit is that limit here: a root without CAP_SYS_RESOURCE can't go beyond its own.
+func openFileLimit() uint64 {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
 		return noFile
@@ -45,10 +45,10 @@ type bundle struct {
 	dir string
 }
 
-func (b bundle) config() string { return filepath.Join(b.dir, "config.json") }
-func (b bundle) plan() string   { return filepath.Join(b.dir, "stage.json") }
-func (b bundle) log() string    { return filepath.Join(b.dir, logName) }
-func (b bundle) disk(n int) string {
+func (b bundle) config() string   { return filepath.Join(b.dir, "config.json") }
+func (b bundle) planFile() string { return filepath.Join(b.dir, "stage.json") }
+func (b bundle) logFile() string  { return filepath.Join(b.dir, logName) }
+func (b bundle) diskFile(n int) string {
 	return filepath.Join(b.dir, "disk-"+strconv.Itoa(n))
 }
 
@@ -57,34 +57,34 @@ type layout struct {
 	place string
 }
 
-func (l layout) lower() string { return filepath.Join(l.place, "lower") }
-func (l layout) root() string  { return filepath.Join(l.place, "root") }
-func (l layout) disk(n int) string {
+func (l layout) lowerDir() string { return filepath.Join(l.place, "lower") }
+func (l layout) rootDir() string  { return filepath.Join(l.place, "root") }
+func (l layout) diskDir(n int) string {
 	return filepath.Join(l.place, "disk-"+strconv.Itoa(n))
 }
 
-func (l layout) empty() string     { return filepath.Join(l.place, "empty") }
-func (l layout) bind(n int) string { return filepath.Join(l.place, "bind-"+strconv.Itoa(n)) }
+func (l layout) emptyDir() string       { return filepath.Join(l.place, "empty") }
+func (l layout) bindPlace(n int) string { return filepath.Join(l.place, "bind-"+strconv.Itoa(n)) }
 
-// files is the directory of a disk that the sandbox sees: the disk's own top has what
+// filesDir is the directory of a disk that the sandbox sees: the disk's own top has what
 // belongs to its file system.
-func (l layout) files(n int) string { return filepath.Join(l.disk(n), "files") }
+func (l layout) filesDir(n int) string { return filepath.Join(l.diskDir(n), "files") }
 
-// disk is a capped file system of the instance.
-type disk struct {
+// cappedDisk is a capped file system of the instance.
+type cappedDisk struct {
 	Bytes int64  `json:"bytes"`
 	Mode  uint32 `json:"mode"`
 }
 
-// plan is what a stage reads.
-type plan struct {
+// stagePlan is what a stage reads.
+type stagePlan struct {
 	Runc   string                 `json:"runc"`
 	Root   string                 `json:"root"` // runc's states
 	ID     string                 `json:"id"`
 	Place  string                 `json:"place"`
 	Blanks mounts.Blanks          `json:"blanks"`
 	Lower  engine.Root            `json:"lower"`
-	Disks  []disk                 `json:"disks"`           // the first is the root's writable layer
+	Disks  []cappedDisk           `json:"disks"`           // the first is the root's writable layer
 	Upper  string                 `json:"upper,omitempty"` // a snapshot's file, of what is in that layer at the start
 	UIDs   []specs.LinuxIDMapping `json:"uids"`
 	GIDs   []specs.LinuxIDMapping `json:"gids"`
@@ -96,28 +96,28 @@ type plan struct {
 	BindGID specs.LinuxIDMapping `json:"bind_gid"`
 }
 
-// bind shows a path of the host, the n-th mount, by the place at which the stage lays it.
-func bind(at layout, n int, m engine.Mount) specs.Mount {
+// bindMount shows a path of the host, the n-th mount, by the place at which the stage lays it.
+func bindMount(at layout, n int, m engine.Mount) specs.Mount {
 	access := "rw"
 	if m.ReadOnly {
 		access = "ro"
 	}
 	return specs.Mount{
-		Destination: m.Destination, Source: at.bind(n), Type: "bind",
+		Destination: m.Destination, Source: at.bindPlace(n), Type: "bind",
 		Options: []string{"rbind", "rprivate", access, "nosuid", "nodev"},
 	}
 }
 
-// write makes config.json and the stage's plan; the bundle's own directory exists already.
-func (b bundle) write(spec engine.Spec, ids identity.Identity, p plan, cgroup string) error {
-	config, err := b.spec(spec, ids, &p, cgroup)
+// writeBundle makes config.json and the stage's plan; the bundle's own directory exists already.
+func (b bundle) writeBundle(spec engine.Spec, ids identity.Identity, p stagePlan, cgroup string) error {
+	config, err := b.ociSpec(spec, ids, &p, cgroup)
 	if err == nil {
 		err = p.checkOwners(spec)
 	}
 	if err != nil {
 		return err
 	}
-	for path, v := range map[string]any{b.config(): config, b.plan(): p} {
+	for path, v := range map[string]any{b.config(): config, b.planFile(): p} {
 		data, err := json.Marshal(v)
 		if err != nil {
 			return err
@@ -129,18 +129,18 @@ func (b bundle) write(spec engine.Spec, ids identity.Identity, p plan, cgroup st
 	return nil
 }
 
-// spec translates into the OCI runtime specification, and adds the disks to the plan.
-func (b bundle) spec(spec engine.Spec, ids identity.Identity, p *plan, cgroup string) (*specs.Spec, error) {
+// ociSpec translates into the OCI runtime specification, and adds the disks to the plan.
+func (b bundle) ociSpec(spec engine.Spec, ids identity.Identity, p *stagePlan, cgroup string) (*specs.Spec, error) {
 	at := layout{place: p.Place}
-	p.Disks = []disk{{Bytes: spec.Limits.DiskBytes, Mode: 0o755}}
+	p.Disks = []cappedDisk{{Bytes: spec.Limits.DiskBytes, Mode: 0o755}}
 	if remapped(spec.Owner) && !spec.Weak {
-		p.BindUID = one(spec.Owner.HostUID, identity.HostID(ids.UIDs, uint32(spec.Owner.UID)))
-		p.BindGID = one(spec.Owner.HostGID, identity.HostID(ids.GIDs, uint32(spec.Owner.GID)))
+		p.BindUID = mapOneID(spec.Owner.HostUID, identity.HostID(ids.UIDs, uint32(spec.Owner.UID)))
+		p.BindGID = mapOneID(spec.Owner.HostGID, identity.HostID(ids.GIDs, uint32(spec.Owner.GID)))
 	}
 	config := &specs.Spec{
 		Version:  "1.0.2",
 		Process:  firstProcess(spec),
-		Root:     &specs.Root{Path: at.root()},
+		Root:     &specs.Root{Path: at.rootDir()},
 		Hostname: spec.Hostname,
 		Mounts:   mountsOf(spec, at, p),
 		Linux: &specs.Linux{
@@ -192,7 +192,7 @@ func firstProcess(spec engine.Spec) *specs.Process {
 		Args: spec.Init, Env: env, Cwd: "/", NoNewPrivileges: true,
 		Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps, Inheritable: caps},
 		Rlimits: []specs.POSIXRlimit{
-			{Type: "RLIMIT_NOFILE", Soft: files(), Hard: files()},
+			{Type: "RLIMIT_NOFILE", Soft: openFileLimit(), Hard: openFileLimit()},
 			{Type: "RLIMIT_NPROC", Soft: processes, Hard: processes},
 			{Type: "RLIMIT_CORE"},
 		},
@@ -218,10 +218,10 @@ func namespaces(weak bool) []specs.LinuxNamespace {
 // mountsOf are the kernel's own file systems, those that every sandbox has, and what was
 // asked for, which wins over ours at the same place. /sys is empty: the host's shows its
 // devices and modules.
-func mountsOf(spec engine.Spec, at layout, p *plan) []specs.Mount {
+func mountsOf(spec engine.Spec, at layout, p *stagePlan) []specs.Mount {
 	all := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "nodev", "noexec"}},
-		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{size(devBytes), "mode=755", "nosuid", "strictatime"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{formatSize(devBytes), "mode=755", "nosuid", "strictatime"}},
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"newinstance", "ptmxmode=0666", "mode=0620", "nosuid", "noexec"}},
 		{Destination: "/sys", Type: "tmpfs", Source: "tmpfs", Options: []string{"size=4096", "mode=555", "ro", "nosuid", "nodev", "noexec"}},
 	}
@@ -236,7 +236,7 @@ func mountsOf(spec engine.Spec, at layout, p *plan) []specs.Mount {
 		if !asked[own.Destination] {
 			all = append(all, specs.Mount{
 				Destination: own.Destination, Type: "tmpfs", Source: "tmpfs",
-				Options: []string{size(own.SizeBytes), fmt.Sprintf("mode=%04o", own.Mode), "nosuid", "nodev"},
+				Options: []string{formatSize(own.SizeBytes), fmt.Sprintf("mode=%04o", own.Mode), "nosuid", "nodev"},
 			})
 		}
 	}
@@ -249,27 +249,27 @@ func mountsOf(spec engine.Spec, at layout, p *plan) []specs.Mount {
 			all = append(all, p.onDisk(at, m))
 			continue
 		}
-		all = append(all, bind(at, n, m))
+		all = append(all, bindMount(at, n, m))
 	}
 	return all
 }
 
 // onDisk shows a disk of its own at a mount's place, so that filling it costs disk and not
 // the sandbox's memory, which would kill it.
-func (p *plan) onDisk(at layout, m engine.Mount) specs.Mount {
+func (p *stagePlan) onDisk(at layout, m engine.Mount) specs.Mount {
 	mode := m.Mode
 	if mode == 0 {
 		mode = 0o755
 	}
-	p.Disks = append(p.Disks, disk{Bytes: m.SizeBytes, Mode: mode})
+	p.Disks = append(p.Disks, cappedDisk{Bytes: m.SizeBytes, Mode: mode})
 	return specs.Mount{
-		Destination: m.Destination, Type: "bind", Source: at.files(len(p.Disks) - 1),
+		Destination: m.Destination, Type: "bind", Source: at.filesDir(len(p.Disks) - 1),
 		Options: []string{"bind", "rprivate", "rw", "nosuid", "nodev"},
 	}
 }
 
-func one(from, to int) specs.LinuxIDMapping {
+func mapOneID(from, to int) specs.LinuxIDMapping {
 	return specs.LinuxIDMapping{ContainerID: uint32(from), HostID: uint32(to), Size: 1}
 }
 
-func size(n int64) string { return "size=" + strconv.FormatInt(n, 10) }
+func formatSize(n int64) string { return "size=" + strconv.FormatInt(n, 10) }

@@ -32,12 +32,12 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	if err != nil {
 		return nil, err
 	}
-	return e.make(ctx, spec, "")
+	return e.makeInstance(ctx, spec, "")
 }
 
-// make is Create for every beginning. The spec is complete; upper is a snapshot's file, of
+// makeInstance is Create for every beginning. The spec is complete; upper is a snapshot's file, of
 // what is in the root's writable layer, or "".
-func (e *Engine) make(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
+func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
 	if err := e.available(ctx); err != nil {
 		return nil, err
 	}
@@ -52,10 +52,10 @@ func (e *Engine) make(ctx context.Context, spec engine.Spec, upper string) (engi
 	if err != nil {
 		return nil, err
 	}
-	inst, err := e.start(ctx, spec, ids, bundle{dir: dir}, upper)
+	inst, err := e.startInstance(ctx, spec, ids, bundle{dir: dir}, upper)
 	if err != nil {
 		// The caller may have given up; its remains go all the same.
-		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
+		return nil, errors.Join(err, e.sweepTraces(context.WithoutCancel(ctx), spec.ID))
 	}
 	return inst, nil
 }
@@ -76,9 +76,9 @@ func (e *Engine) identity(spec engine.Spec) (identity.Identity, error) {
 // remapped tells whether the owner's files are shown by mounts that map their owners.
 func remapped(o engine.Owner) bool { return o.UID != 0 && (o.HostUID == 0 || o.HostGID == 0) }
 
-// group makes the instance's control group; nil where there is none. A container's kernel is
+// makeGroup makes the instance's control group; nil where there is none. A container's kernel is
 // the host's, which can end one process of it for want of memory.
-func (e *Engine) group(spec engine.Spec) (*cgroup.Group, error) {
+func (e *Engine) makeGroup(spec engine.Spec) (*cgroup.Group, error) {
 	group, err := e.home.Group(spec, ownTasks+2*spec.Limits.Pids)
 	if err != nil || group == nil {
 		return nil, err
@@ -86,13 +86,13 @@ func (e *Engine) group(spec engine.Spec) (*cgroup.Group, error) {
 	return group, group.Singly()
 }
 
-func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle, upper string) (engine.Instance, error) {
+func (e *Engine) startInstance(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle, upper string) (engine.Instance, error) {
 	e.placing.RLock()
 	defer e.placing.RUnlock()
 	if err := errors.Join(os.MkdirAll(e.cfg.Root, 0o700), makePlace(e.cfg.Place)); err != nil {
 		return nil, err
 	}
-	group, err := e.group(spec)
+	group, err := e.makeGroup(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -103,35 +103,35 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 	if err := mounts.Points(spec); err != nil {
 		return nil, err
 	}
-	p := plan{Runc: e.program(), Root: e.cfg.Root, ID: spec.ID, Place: e.cfg.Place, Blanks: mounts.BlanksOf(e.cfg.StateDir), Lower: spec.Root, Upper: upper, UIDs: ids.UIDs, GIDs: ids.GIDs}
-	if err := b.write(spec, ids, p, path); err != nil {
+	p := stagePlan{Runc: e.program(), Root: e.cfg.Root, ID: spec.ID, Place: e.cfg.Place, Blanks: mounts.BlanksOf(e.cfg.StateDir), Lower: spec.Root, Upper: upper, UIDs: ids.UIDs, GIDs: ids.GIDs}
+	if err := b.writeBundle(spec, ids, p, path); err != nil {
 		return nil, err
 	}
-	meta, err := json.Marshal(e.instance(spec.ID, state{Grouped: group != nil}).Handle())
+	meta, err := json.Marshal(e.instance(spec.ID, handleState{Grouped: group != nil}).Handle())
 	if err != nil {
 		return nil, err
 	}
 	err = e.home.Launch(ctx, keeper.Launch{
-		ID: spec.ID, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta,
+		ID: spec.ID, Dir: b.dir, Log: b.logFile(), Env: runcEnvironment(), Meta: meta,
 		Argv: slices.Concat(e.cfg.Stage, []string{b.dir}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	first, err := e.first(spec.ID)
+	first, err := e.firstProcess(spec.ID)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.keeper.Track(ctx, spec.ID, []process.ID{first}); err != nil {
 		return nil, err
 	}
-	return e.instance(spec.ID, state{Grouped: group != nil}), nil
+	return e.instance(spec.ID, handleState{Grouped: group != nil}), nil
 }
 
-// first is the container's PID 1, as runc wrote it down when it started: with that start, no
+// firstProcess is the container's PID 1, as runc wrote it down when it started: with that start, no
 // process that has the number since is taken for it.
-func (e *Engine) first(id string) (process.ID, error) {
-	r, err := e.record(id)
+func (e *Engine) firstProcess(id string) (process.ID, error) {
+	r, err := e.readRecord(id)
 	if err != nil {
 		return process.ID{}, fmt.Errorf("runc does not say what it started: %w", err)
 	}

@@ -30,10 +30,10 @@ func (e *Engine) Sweep(ctx context.Context, id string) error {
 	if err := kept.CheckID(id); err != nil {
 		return err
 	}
-	return e.sweep(ctx, id)
+	return e.sweepTraces(ctx, id)
 }
 
-func (e *Engine) sweep(ctx context.Context, id string) error {
+func (e *Engine) sweepTraces(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
 	defer cancel()
 	killed := e.ending(id, func() error {
@@ -55,7 +55,7 @@ func (e *Engine) destroy(ctx context.Context, id string) error {
 	}
 	unknown := len(known.Pids) == 0 && known.Exit == nil
 	if err != nil || unknown || e.ending(id, func() error { return e.keeper.Kill(ctx, id) }) != nil {
-		return e.sweep(ctx, id)
+		return e.sweepTraces(ctx, id)
 	}
 	return e.removeFiles(ctx, id)
 }
@@ -80,7 +80,7 @@ func (e *Engine) ending(id string, kill func() error) error {
 		tick := time.NewTicker(releasePause)
 		defer tick.Stop()
 		for {
-			e.release(id)
+			e.releaseProcesses(id)
 			select {
 			case <-over:
 				return
@@ -94,10 +94,10 @@ func (e *Engine) ending(id string, kill func() error) error {
 	return err
 }
 
-// release lets the container's processes go on, if they are held still. A container that
+// releaseProcesses lets the container's processes go on, if they are held still. A container that
 // has ended has no such file.
-func (e *Engine) release(id string) {
-	r, err := e.record(id)
+func (e *Engine) releaseProcesses(id string) {
+	r, err := e.readRecord(id)
 	if err != nil {
 		return
 	}
@@ -118,7 +118,7 @@ type record struct {
 	Groups map[string]string `json:"cgroup_paths"` // by controller; with version 2 there is one, ""
 }
 
-func (e *Engine) record(id string) (record, error) {
+func (e *Engine) readRecord(id string) (record, error) {
 	var r record
 	data, err := os.ReadFile(filepath.Join(e.cfg.Root, id, "state.json"))
 	if err == nil {
@@ -181,8 +181,8 @@ func removeGroup(ctx context.Context, dir string) error {
 // what is in its control group, and a stage or runc that was starting it.
 func (e *Engine) killStrays(ctx context.Context, id string) error {
 	errs := []error{e.strays(id).Kill(ctx)}
-	if r, err := e.record(id); err == nil && process.Ordinary(r.Pid) {
-		errs = append(errs, end(ctx, process.ID{Pid: r.Pid, Start: r.Start}))
+	if r, err := e.readRecord(id); err == nil && process.Ordinary(r.Pid) {
+		errs = append(errs, endProcess(ctx, process.ID{Pid: r.Pid, Start: r.Start}))
 	}
 	if group, err := e.home.Groups().Open(id); err == nil {
 		errs = append(errs, group.Kill(ctx))
@@ -190,8 +190,8 @@ func (e *Engine) killStrays(ctx context.Context, id string) error {
 	return errors.Join(errs...)
 }
 
-// end kills a process, if it is still the one, and waits for its end.
-func end(ctx context.Context, id process.ID) error {
+// endProcess kills a process, if it is still the one, and waits for its end.
+func endProcess(ctx context.Context, id process.ID) error {
 	handle, err := process.Open(id)
 	if errors.Is(err, process.ErrOver) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
 
-var _ engine.Doubter = (*Engine)(nil)
+var _ engine.FlawChecker = (*Engine)(nil)
 
 // flaw is one of runc with which a container reaches the host.
 type flaw struct {
@@ -22,15 +22,15 @@ type flaw struct {
 	fixed []string
 }
 
-func flaws() []flaw {
+func knownFlaws() []flaw {
 	return []flaw{
 		{"CVE-2024-21626", []string{"v1.1.12"}},
 		{"CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881", []string{"v1.2.8", "v1.3.3", "v1.4.0-rc.3"}},
 	}
 }
 
-// has tells whether a version has the flaw.
-func (f flaw) has(version string) bool {
+// isInVersion tells whether a version has the flaw.
+func (f flaw) isInVersion(version string) bool {
 	newer := true // than all lines
 	for _, fixed := range f.fixed {
 		if semver.MajorMinor(version) == semver.MajorMinor(fixed) {
@@ -73,9 +73,9 @@ func doubts(path, says string) (all []string) {
 	if commit := commitLine.FindStringSubmatch(says); commit != nil && !commitHash.MatchString(commit[1]) {
 		distribution = commit[1]
 	}
-	for _, f := range flaws() {
+	for _, f := range knownFlaws() {
 		switch {
-		case !f.has("v" + found[1]):
+		case !f.isInVersion("v" + found[1]):
 		case distribution != "":
 			all = append(all, fmt.Sprintf("runc is the distribution's %s; as published, that version has %s, by which a container reaches the host: whether the fix is in it is the distribution's to say", distribution, f.names))
 		default:

@@ -14,8 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
-// state is what a Handle carries.
-type state struct {
+// handleState is what a Handle carries.
+type handleState struct {
 	Grouped bool `json:"grouped"` // there is a control group
 }
 
@@ -29,7 +29,7 @@ type Instance struct {
 
 var _ engine.Instance = (*Instance)(nil)
 
-func (e *Engine) instance(id string, st state) *Instance {
+func (e *Engine) instance(id string, st handleState) *Instance {
 	return &Instance{Body: e.home.Body(id, logName, st.Grouped, st), engine: e, id: id}
 }
 
@@ -39,16 +39,16 @@ func (i *Instance) Signal(ctx context.Context, signal int) error {
 	if err := i.Body.Signal(ctx, signal); err != nil || signal != int(unix.SIGSTOP) && signal != int(unix.SIGCONT) {
 		return err
 	}
-	first, err := i.first(ctx)
+	first, err := i.firstProcess(ctx)
 	if err != nil {
 		return err
 	}
 	return signalOthers(first, unix.Signal(signal))
 }
 
-// first is PID 1 as the host knows it. A keeper of an older version tells its number alone:
+// firstProcess is PID 1 as the host knows it. A keeper of an older version tells its number alone:
 // that is still its own if the keeper, who waits for it, knows it after its start was read.
-func (i *Instance) first(ctx context.Context) (process.ID, error) {
+func (i *Instance) firstProcess(ctx context.Context) (process.ID, error) {
 	known, err := i.engine.keeper.Get(ctx, i.id)
 	switch {
 	case err != nil:

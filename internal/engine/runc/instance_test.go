@@ -109,12 +109,12 @@ func TestFirstOfOlderKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := &Instance{id: "sb-1", engine: &Engine{keeper: &olderKeeper{looks: [][]int{{self.Pid}}}}}
-	if first, err := one.first(t.Context()); err != nil || first != self {
+	if first, err := one.firstProcess(t.Context()); err != nil || first != self {
 		t.Errorf("%v, %v", first, err)
 	}
 	for _, looks := range [][][]int{{{self.Pid}, {}}, {{self.Pid}, {self.Pid + 1}}, {{}}} {
 		one.engine.keeper = &olderKeeper{looks: looks}
-		if first, err := one.first(t.Context()); !errors.Is(err, process.ErrOver) {
+		if first, err := one.firstProcess(t.Context()); !errors.Is(err, process.ErrOver) {
 			t.Errorf("%v: %v, %v", looks, first, err)
 		}
 	}

@@ -36,8 +36,8 @@ const (
 	maxRecipe     = 1 << 20
 )
 
-// recipe says what a snapshot needs to be restored.
-type recipe struct {
+// snapshotRecipe says what a snapshot needs to be restored.
+type snapshotRecipe struct {
 	Version int         `json:"version"`
 	Sandbox string      `json:"sandbox"`
 	Root    engine.Root `json:"root"` // under the files
@@ -64,7 +64,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	defer cancel()
 	err = i.engine.home.Freeze(ctx, i.snapshotting(dir))
 	if err == nil {
-		err = made.write(dir)
+		err = made.writeRecipe(dir)
 	}
 	if err == nil {
 		err = i.engine.images.Seal(dir, i.id)
@@ -81,26 +81,26 @@ func (i *Instance) snapshotting(dir string) keeper.Freeze {
 	b := bundle{dir: e.home.Path(i.id)}
 	runc := func(command string) []string { return []string{e.program(), "--root", e.cfg.Root, command, i.id} }
 	return keeper.Freeze{
-		ID: i.id, Keep: true, Dir: b.dir, Log: b.log(), Env: environment(),
+		ID: i.id, Keep: true, Dir: b.dir, Log: b.logFile(), Env: runcEnvironment(),
 		Steps: [][]string{runc("pause"), slices.Concat(e.cfg.Stage, []string{b.dir, dir}), runc("resume")},
 		Undo:  [][]string{runc("resume")},
 	}
 }
 
 // recipe is that of a snapshot of the instance.
-func (i *Instance) recipe() (recipe, error) {
+func (i *Instance) recipe() (snapshotRecipe, error) {
 	b := bundle{dir: i.engine.home.Path(i.id)}
 	p, err := b.planned()
 	if err == nil {
 		_, err = b.writable()
 	}
 	if err != nil {
-		return recipe{}, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s can't be snapshotted: where its files are is not on record, so it was made by an older version, or has ended", i.id)
+		return snapshotRecipe{}, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s can't be snapshotted: where its files are is not on record, so it was made by an older version, or has ended", i.id)
 	}
-	return recipe{Version: recipeVersion, Sandbox: i.id, Root: p.Lower}, nil
+	return snapshotRecipe{Version: recipeVersion, Sandbox: i.id, Root: p.Lower}, nil
 }
 
-func (r recipe) write(dir string) error {
+func (r snapshotRecipe) writeRecipe(dir string) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -109,8 +109,8 @@ func (r recipe) write(dir string) error {
 }
 
 // readRecipe reads that of a verified image.
-func readRecipe(dir string) (recipe, error) {
-	var r recipe
+func readRecipe(dir string) (snapshotRecipe, error) {
+	var r snapshotRecipe
 	path := filepath.Join(dir, recipeName)
 	if info, err := os.Lstat(path); err != nil || info.Size() > maxRecipe {
 		return r, fault.New(fault.ErrConflict, "the image at %s is not a snapshot of this engine: it has no %s", dir, recipeName)
@@ -149,5 +149,5 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if r.Root != spec.Root {
 		return nil, fault.New(fault.ErrConflict, "the snapshot of sandbox %s does not fit sandbox %s: it is on the root %s, not on %s", r.Sandbox, spec.ID, r.Root.Path, spec.Root.Path)
 	}
-	return e.make(ctx, spec, filepath.Join(dir, upperName))
+	return e.makeInstance(ctx, spec, filepath.Join(dir, upperName))
 }

@@ -35,60 +35,60 @@ func Stage(dir string) error {
 	if err := mounts.Alone(); err != nil {
 		return err
 	}
-	if err := p.mount(context.Background(), b); err != nil { // who waits for the sandbox ends this process
+	if err := p.layOut(context.Background(), b); err != nil { // who waits for the sandbox ends this process
 		return err
 	}
 	if err := os.Chdir(dir); err != nil {
 		return err
 	}
 	argv := []string{p.Runc, "--root", p.Root, "run", "--detach", "--bundle", dir, p.ID}
-	return fmt.Errorf("run %s: %w", p.Runc, unix.Exec(p.Runc, argv, environment()))
+	return fmt.Errorf("run %s: %w", p.Runc, unix.Exec(p.Runc, argv, runcEnvironment()))
 }
 
-// own gives the place directories that are nobody's business on the host, and need no
+// makeOwnDirs gives the place directories that are nobody's business on the host, and need no
 // cleaning up.
-func own(place string) error {
+func makeOwnDirs(place string) error {
 	if err := unix.Mount("tmpfs", place, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=711"); err != nil {
 		return fmt.Errorf("mount at %s: %w", place, err)
 	}
 	return nil
 }
 
-// environment is runc's.
-func environment() []string {
+// runcEnvironment is runc's.
+func runcEnvironment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 }
 
-// mount lays everything out below the place.
-func (p plan) mount(ctx context.Context, b bundle) error {
+// layOut lays everything out below the place.
+func (p stagePlan) layOut(ctx context.Context, b bundle) error {
 	at := layout{place: p.Place}
-	if err := own(p.Place); err != nil {
+	if err := makeOwnDirs(p.Place); err != nil {
 		return err
 	}
 	for i, d := range p.Disks {
-		device, err := p.mountDisk(ctx, b.disk(i), at.disk(i), at.files(i), d)
+		device, err := p.mountDisk(ctx, b.diskFile(i), at.diskDir(i), at.filesDir(i), d)
 		if err == nil && i == 0 {
-			err = b.remember(device)
+			err = b.rememberDevice(device)
 		}
 		if err != nil {
 			return fmt.Errorf("a disk of %d bytes: %w", d.Bytes, err)
 		}
 	}
 	if p.Upper != "" {
-		if err := layer.Unpack(p.Upper, at.files(0), p.owners()); err != nil {
+		if err := layer.Unpack(p.Upper, at.filesDir(0), p.owners()); err != nil {
 			return fmt.Errorf("put the snapshot's files into a disk of %d bytes: %w", p.Disks[0].Bytes, err)
 		}
 	}
-	if err := mounts.Template(p.Lower, at.lower(), p.UIDs, p.GIDs); err != nil {
+	if err := mounts.Template(p.Lower, at.lowerDir(), p.UIDs, p.GIDs); err != nil {
 		return fmt.Errorf("the template %s: %w", p.Lower.Path, err)
 	}
-	if err := p.pin(at); err != nil {
+	if err := p.pinMounts(at); err != nil {
 		return err
 	}
 	if err := p.mountRoot(at); err != nil || p.Upper == "" {
 		return err
 	}
-	return checkPlaces(at.root(), p.Mounts)
+	return checkPlaces(at.rootDir(), p.Mounts)
 }
 
 // checkPlaces refuses a root that a guest wrote, as a snapshot's is, in which a place that runc
@@ -121,13 +121,13 @@ func checkPlaces(root string, shown []engine.Mount) error {
 	return nil
 }
 
-// pin lays what is shown of the host at places of its own, with its owners mapped, and with
+// pinMounts lays what is shown of the host at places of its own, with its owners mapped, and with
 // what is mounted below it.
-func (p plan) pin(at layout) error {
-	if err := os.Mkdir(at.empty(), 0o555); err != nil { //nolint:gosec // shown as a directory with nothing in it
+func (p stagePlan) pinMounts(at layout) error {
+	if err := os.Mkdir(at.emptyDir(), 0o555); err != nil { //nolint:gosec // shown as a directory with nothing in it
 		return err
 	}
-	pins := mounts.Pins{Mounts: p.Mounts, At: at.bind, Empty: at.empty()}
+	pins := mounts.Pins{Mounts: p.Mounts, At: at.bindPlace, Empty: at.emptyDir()}
 	if p.BindUID.Size > 0 {
 		pins.Owners = p.bindOwners
 	}
@@ -135,7 +135,7 @@ func (p plan) pin(at layout) error {
 }
 
 // checkOwners refuses what bindOwners can't show.
-func (p plan) checkOwners(spec engine.Spec) error {
+func (p stagePlan) checkOwners(spec engine.Spec) error {
 	if p.BindUID.Size == 0 {
 		return nil
 	}
@@ -143,17 +143,17 @@ func (p plan) checkOwners(spec engine.Spec) error {
 }
 
 // bindOwners shows the owner of what is mounted as the sandbox's user.
-func (p plan) bindOwners(root unix.Stat_t) mounts.Translation {
+func (p stagePlan) bindOwners(root unix.Stat_t) mounts.Translation {
 	shown := mounts.ShownOwner(engine.Owner{UID: int(p.BindUID.HostID), HostUID: int(p.BindUID.ContainerID), HostGID: int(p.BindGID.ContainerID)}, root)
 	return mounts.Translation{
-		UIDs: []specs.LinuxIDMapping{one(shown.HostUID, int(p.BindUID.HostID))},
-		GIDs: []specs.LinuxIDMapping{one(shown.HostGID, int(p.BindGID.HostID))},
+		UIDs: []specs.LinuxIDMapping{mapOneID(shown.HostUID, int(p.BindUID.HostID))},
+		GIDs: []specs.LinuxIDMapping{mapOneID(shown.HostGID, int(p.BindGID.HostID))},
 	}
 }
 
 // mountDisk makes the file system in a file, mounts it and gives it to the sandbox's root.
 // It returns the device that the file is behind.
-func (p plan) mountDisk(ctx context.Context, file, at, files string, d disk) (device string, err error) {
+func (p stagePlan) mountDisk(ctx context.Context, file, at, files string, d cappedDisk) (device string, err error) {
 	if err := p.Blanks.Make(ctx, file, d.Bytes); err != nil {
 		return "", err
 	}
@@ -177,16 +177,16 @@ func (p plan) mountDisk(ctx context.Context, file, at, files string, d disk) (de
 }
 
 // mountRoot lays the writable layer over the template.
-func (p plan) mountRoot(at layout) error {
-	work := filepath.Join(at.disk(0), "work")
-	if err := errors.Join(os.Mkdir(work, 0o700), os.Mkdir(at.root(), 0o755)); err != nil { //nolint:gosec // a mount lies over it
+func (p stagePlan) mountRoot(at layout) error {
+	work := filepath.Join(at.diskDir(0), "work")
+	if err := errors.Join(os.Mkdir(work, 0o700), os.Mkdir(at.rootDir(), 0o755)); err != nil { //nolint:gosec // a mount lies over it
 		return err
 	}
 	// By names from here: the sandbox reads the options in its own table of mounts.
 	if err := os.Chdir(at.place); err != nil {
 		return err
 	}
-	upper, err := filepath.Rel(at.place, at.files(0))
+	upper, err := filepath.Rel(at.place, at.filesDir(0))
 	if err != nil {
 		return err
 	}
@@ -194,8 +194,8 @@ func (p plan) mountRoot(at layout) error {
 		return err
 	}
 	// What the layer holds is to mean the same in a copy of it, on whatever kernel.
-	options := "redirect_dir=nofollow,metacopy=off,index=off,lowerdir=" + filepath.Base(at.lower()) + ",upperdir=" + upper + ",workdir=" + work
-	if err := unix.Mount("overlay", at.root(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
+	options := "redirect_dir=nofollow,metacopy=off,index=off,lowerdir=" + filepath.Base(at.lowerDir()) + ",upperdir=" + upper + ",workdir=" + work
+	if err := unix.Mount("overlay", at.rootDir(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return fmt.Errorf("lay the writable layer over the template: %w", err)
 	}
 	return nil

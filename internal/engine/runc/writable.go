@@ -25,8 +25,8 @@ type writable struct {
 
 func (b bundle) device() string { return filepath.Join(b.dir, "writable.json") }
 
-// remember notes the device of the root's writable layer.
-func (b bundle) remember(device string) error {
+// rememberDevice notes the device of the root's writable layer.
+func (b bundle) rememberDevice(device string) error {
 	behind, err := backing(device)
 	if err != nil {
 		return err
@@ -46,8 +46,8 @@ func (b bundle) writable() (w writable, err error) {
 	return w, err
 }
 
-func (b bundle) planned() (p plan, err error) {
-	data, err := os.ReadFile(b.plan())
+func (b bundle) planned() (p stagePlan, err error) {
+	data, err := os.ReadFile(b.planFile())
 	if err == nil {
 		err = json.Unmarshal(data, &p)
 	}
@@ -80,21 +80,21 @@ func Keep(dir, image string) error {
 		return err
 	}
 	at := layout{place: p.Place}
-	if err := own(p.Place); err != nil {
+	if err := makeOwnDirs(p.Place); err != nil {
 		return err
 	}
-	if err := os.Mkdir(at.disk(0), 0o700); err != nil {
+	if err := os.Mkdir(at.diskDir(0), 0o700); err != nil {
 		return err
 	}
 	// The device's file system is mounted already; this is one more view of it.
-	if err := unix.Mount(w.Device, at.disk(0), "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_NOATIME, ""); err != nil {
+	if err := unix.Mount(w.Device, at.diskDir(0), "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_NOATIME, ""); err != nil {
 		return fmt.Errorf("mount the writable layer: %w", err)
 	}
 	// What is mounted keeps its device: only now is it known for sure which it is.
 	if behind, err := backing(w.Device); err != nil || behind.Device != w.Dev || behind.Inode != w.Inode {
 		return errors.Join(fmt.Errorf("%s is another's by now: the sandbox has ended", w.Device), err)
 	}
-	return layer.Pack(at.files(0), filepath.Join(image, upperName), p.owners())
+	return layer.Pack(at.filesDir(0), filepath.Join(image, upperName), p.owners())
 }
 
-func (p plan) owners() layer.Owners { return layer.Owners{UIDs: p.UIDs, GIDs: p.GIDs} }
+func (p stagePlan) owners() layer.Owners { return layer.Owners{UIDs: p.UIDs, GIDs: p.GIDs} }

@@ -9,17 +9,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
 
-// asked does what the prelude asks of the host, and gives the address of the answer's
+// answerAsked does what the prelude asks of the host, and gives the address of the answer's
 // value. Errors leave by a panic with errStopped, which the machine's own runtime makes an
 // error of the call that began it all.
-func (m *machine) asked(argc, argv uint32) uint64 {
+func (m *machine) answerAsked(argc, argv uint32) uint64 {
 	if m == nil || m.ctx == nil {
 		panic(errStopped) // nothing is asked while the image is made
 	}
 	ctx := context.WithoutCancel(m.ctx) // it is short, and m.ctx ends what called it
-	value, err := m.answer(ctx, argc, argv)
+	value, err := m.answerHostCall(ctx, argc, argv)
 	if errors.Is(err, errNoRoom) {
-		m.stop(engine.FailMemory, "there is no memory left for what the host answers")
+		m.stopCall(engine.FailMemory, "there is no memory left for what the host answers")
 	}
 	if err != nil {
 		panic(errStopped)
@@ -27,33 +27,33 @@ func (m *machine) asked(argc, argv uint32) uint64 {
 	return uint64(value)
 }
 
-// stop notes why the host ends the call; the first reason counts.
-func (m *machine) stop(kind engine.FailureKind, message string) {
+// stopCall notes why the host ends the call; the first reason counts.
+func (m *machine) stopCall(kind engine.FailureKind, message string) {
 	if m.stopped == nil {
 		m.stopped = &engine.CallFailure{Kind: kind, Message: message}
 	}
 }
 
-func (m *machine) answer(ctx context.Context, argc, argv uint32) (value uint32, err error) {
+func (m *machine) answerHostCall(ctx context.Context, argc, argv uint32) (value uint32, err error) {
 	addresses, ok := addressesAt(m.module.Memory(), argc, argv)
 	if !ok || len(addresses) == 0 {
 		return m.newString(ctx, refusal("the host is asked with a word and at most three texts"))
 	}
-	verb, _, err := m.text(ctx, addresses[0], maxVerb)
+	verb, _, err := m.readText(ctx, addresses[0], maxVerb)
 	if err != nil {
 		return 0, err
 	}
 	switch {
 	case (verb == "out" || verb == "err") && len(addresses) == 2:
-		return m.written(ctx, verb, addresses[1])
+		return m.takeWritten(ctx, verb, addresses[1])
 	case verb == "tool" && len(addresses) == 3:
-		return m.tool(ctx, addresses[1], addresses[2])
+		return m.callTool(ctx, addresses[1], addresses[2])
 	}
 	return m.newString(ctx, refusal("the host knows no such word"))
 }
 
-// written takes what code writes, as long as it may.
-func (m *machine) written(ctx context.Context, verb string, address uint32) (value uint32, err error) {
+// takeWritten takes what code writes, as long as it may.
+func (m *machine) takeWritten(ctx context.Context, verb string, address uint32) (value uint32, err error) {
 	left := int(m.call.Limits.OutputBytes) - m.out.Len() - m.err.Len()
 	text, size, err := m.beginning(ctx, address, left)
 	if err != nil {
@@ -67,16 +67,16 @@ func (m *machine) written(ctx context.Context, verb string, address uint32) (val
 		to = &m.err
 	}
 	to.WriteString(text)
-	return m.do(ctx, "qjs_get_undefined")
+	return m.callFunction(ctx, "qjs_get_undefined")
 }
 
-// tool has a function of the host called. The time that it takes is not the code's.
-func (m *machine) tool(ctx context.Context, named, with uint32) (value uint32, err error) {
-	name, ok, err := m.text(ctx, named, maxAsk)
+// callTool has a function of the host called. The time that it takes is not the code's.
+func (m *machine) callTool(ctx context.Context, named, with uint32) (value uint32, err error) {
+	name, ok, err := m.readText(ctx, named, maxAsk)
 	if err != nil {
 		return 0, err
 	}
-	arguments, also, err := m.text(ctx, with, maxAsk)
+	arguments, also, err := m.readText(ctx, with, maxAsk)
 	switch {
 	case err != nil:
 		return 0, err
@@ -85,7 +85,7 @@ func (m *machine) tool(ctx context.Context, named, with uint32) (value uint32, e
 	case m.call.Tool == nil:
 		return m.newString(ctx, refusal("there are no tools here"))
 	}
-	resume := m.ran.pause()
+	resume := m.ran.pauseTime()
 	reply := m.call.Tool(m.ctx, name, arguments)
 	resume()
 	if m.ctx.Err() != nil {

@@ -55,8 +55,8 @@ func addressesAt(m view, argc, argv uint32) ([]uint32, bool) {
 	return all, true
 }
 
-// said is a text of the code's for people: valid, and short.
-func said(s string) string {
+// printableText is a text of the code's for people: valid, and short.
+func printableText(s string) string {
 	s = s[:min(len(s), maxSaid)]
 	return strings.ToValidUTF8(s, "\uFFFD")
 }

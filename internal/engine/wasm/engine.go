@@ -102,10 +102,10 @@ func (*Engine) Bounds() engine.CallBounds {
 
 // Call implements engine.Caller.
 func (e *Engine) Call(ctx context.Context, call engine.Call) (engine.CallResult, error) {
-	if err := e.complete(&call); err != nil {
+	if err := e.completeCall(&call); err != nil {
 		return engine.CallResult{}, err
 	}
-	shop, leave, err := e.enter(ctx)
+	shop, leave, err := e.enterCall(ctx)
 	if err != nil {
 		return engine.CallResult{}, err
 	}
@@ -115,20 +115,20 @@ func (e *Engine) Call(ctx context.Context, call engine.Call) (engine.CallResult,
 	defer errand.When(e.life, cancel)()
 	release, err := e.room.Take(turns.For(ctx, call.Owner), call.Limits.MemoryBytes)
 	if err != nil {
-		return engine.CallResult{}, e.ended(err)
+		return engine.CallResult{}, e.endError(err)
 	}
 	defer release()
-	m, err := e.take(ctx, shop)
+	m, err := e.takeMachine(ctx, shop)
 	if err != nil {
 		return engine.CallResult{}, err
 	}
-	defer m.close(ctx)
-	result, err := m.run(ctx, call)
-	return result, e.ended(err)
+	defer m.closeMachine(ctx)
+	result, err := m.runCall(ctx, call)
+	return result, e.endError(err)
 }
 
-// ended makes of the engine's own end what it is.
-func (e *Engine) ended(err error) error {
+// endError makes of the engine's own end what it is.
+func (e *Engine) endError(err error) error {
 	if err != nil && e.life.Err() != nil {
 		return errClosed
 	}
@@ -137,8 +137,8 @@ func (e *Engine) ended(err error) error {
 
 var errClosed = fault.New(fault.ErrUnavailable, "the daemon ends, and its calls with it")
 
-// complete checks a call, and puts in what it does not say.
-func (e *Engine) complete(call *engine.Call) error {
+// completeCall checks a call, and puts in what it does not say.
+func (e *Engine) completeCall(call *engine.Call) error {
 	l := &call.Limits
 	set := func(field *time.Duration, value time.Duration) {
 		if *field == 0 {
@@ -169,15 +169,15 @@ func (e *Engine) complete(call *engine.Call) error {
 	return nil
 }
 
-// enter counts a call in, and compiles the module for the first.
-func (e *Engine) enter(ctx context.Context) (shop *workshop, leave func(), err error) {
+// enterCall counts a call in, and compiles the module for the first.
+func (e *Engine) enterCall(ctx context.Context) (shop *workshop, leave func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, nil, errClosed
 	}
 	if e.made == nil {
-		made, err := open(context.WithoutCancel(ctx), e.config)
+		made, err := openWorkshop(context.WithoutCancel(ctx), e.config)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -187,20 +187,20 @@ func (e *Engine) enter(ctx context.Context) (shop *workshop, leave func(), err e
 	return e.made, e.busy.Done, nil
 }
 
-func open(ctx context.Context, config Config) (*workshop, error) {
+func openWorkshop(ctx context.Context, config Config) (*workshop, error) {
 	c, err := compile(ctx, config.CacheDir)
 	if err != nil {
 		return nil, err
 	}
-	img, err := draw(ctx, c)
+	img, err := drawImage(ctx, c)
 	if err != nil {
-		return nil, errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the JavaScript engine does not start here"), c.close(ctx))
+		return nil, errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the JavaScript engine does not start here"), c.closeCompiler(ctx))
 	}
 	return &workshop{compiler: c, image: img, ready: make(chan *machine, config.Ready)}, nil
 }
 
-// take gives a machine that is ready, or makes one, and has another made for the next.
-func (e *Engine) take(ctx context.Context, shop *workshop) (*machine, error) {
+// takeMachine gives a machine that is ready, or makes one, and has another made for the next.
+func (e *Engine) takeMachine(ctx context.Context, shop *workshop) (*machine, error) {
 	defer e.refill(shop)
 	select {
 	case m := <-shop.ready:
@@ -234,7 +234,7 @@ func (e *Engine) refill(shop *workshop) {
 		select {
 		case shop.ready <- m:
 		default:
-			m.close(e.life)
+			m.closeMachine(e.life)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		return nil
 	}
 	for len(made.ready) > 0 {
-		(<-made.ready).close(ctx)
+		(<-made.ready).closeMachine(ctx)
 	}
-	return made.compiler.close(ctx)
+	return made.compiler.closeCompiler(ctx)
 }

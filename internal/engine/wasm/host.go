@@ -64,8 +64,8 @@ func imports() map[string][]imported {
 	}
 }
 
-// offer has a runtime answer what the module imports.
-func offer(ctx context.Context, r wazero.Runtime) error {
+// offerImports has a runtime answer what the module imports.
+func offerImports(ctx context.Context, r wazero.Runtime) error {
 	for module, functions := range imports() {
 		b := r.NewHostModuleBuilder(module)
 		for _, f := range functions {
@@ -81,13 +81,13 @@ func offer(ctx context.Context, r wazero.Runtime) error {
 // hostCall is host(verb, text...) of the prelude: (name, its length, this, how many
 // arguments, their addresses).
 func hostCall(ctx context.Context, _ api.Module, stack []uint64) {
-	stack[0] = machineOf(ctx).asked(uint32(stack[3]), uint32(stack[4]))
+	stack[0] = machineOf(ctx).answerAsked(uint32(stack[3]), uint32(stack[4]))
 }
 
 // hostInterrupt is asked every so often while code runs: 1 ends it.
 func hostInterrupt(ctx context.Context, _ api.Module, stack []uint64) {
 	stack[0] = 0
-	if m := machineOf(ctx); m != nil && m.ran.over() {
+	if m := machineOf(ctx); m != nil && m.ran.isOver() {
 		stack[0] = 1
 	}
 }
@@ -97,7 +97,7 @@ func hostInterrupt(ctx context.Context, _ api.Module, stack []uint64) {
 func clockTimeGet(_ context.Context, mod api.Module, stack []uint64) {
 	var now [8]byte
 	binary.LittleEndian.PutUint64(now[:], uint64(time.Now().UnixMilli())*uint64(time.Millisecond))
-	stack[0] = put(mod, uint32(stack[2]), now[:])
+	stack[0] = putBytes(mod, uint32(stack[2]), now[:])
 }
 
 // maxRandom bounds what is asked for at one time.
@@ -111,10 +111,10 @@ func randomGet(_ context.Context, mod api.Module, stack []uint64) {
 	}
 	random := make([]byte, size)
 	rand.Read(random) // never fails: it ends the process instead
-	stack[0] = put(mod, at, random)
+	stack[0] = putBytes(mod, at, random)
 }
 
-func put(mod api.Module, at uint32, data []byte) uint64 {
+func putBytes(mod api.Module, at uint32, data []byte) uint64 {
 	if !mod.Memory().Write(at, data) {
 		return wasiFault
 	}

@@ -53,21 +53,21 @@ func instantiate(ctx context.Context, c *compiler) (*machine, error) {
 	return &machine{module: module, memory: own, known: map[string]api.Function{}}, nil
 }
 
-// draw makes the image.
-func draw(ctx context.Context, c *compiler) (*image, error) {
+// drawImage makes the image.
+func drawImage(ctx context.Context, c *compiler) (*image, error) {
 	fresh, err := instantiate(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	defer fresh.close(ctx)
+	defer fresh.closeMachine(ctx)
 	model, err := instantiate(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	defer model.close(ctx)
+	defer model.closeMachine(ctx)
 	img := &image{}
 	model.image = img
-	if err := img.set(ctx, model); err != nil {
+	if err := img.setUp(ctx, model); err != nil {
 		return nil, err
 	}
 	const stack = "__stack_pointer"
@@ -78,21 +78,21 @@ func draw(ctx context.Context, c *compiler) (*image, error) {
 	return img, nil
 }
 
-// set begins the language in a module, and evaluates the prelude.
-func (img *image) set(ctx context.Context, m *machine) error {
-	if _, err := m.do(ctx, "_initialize"); err != nil {
+// setUp begins the language in a module, and evaluates the prelude.
+func (img *image) setUp(ctx context.Context, m *machine) error {
+	if _, err := m.callFunction(ctx, "_initialize"); err != nil {
 		return err
 	}
-	if failed, err := m.do(ctx, "qjs_init2", intrinsics); err != nil || failed != 0 {
+	if failed, err := m.callFunction(ctx, "qjs_init2", intrinsics); err != nil || failed != 0 {
 		return fmt.Errorf("begin the language: it says %d: %w", failed, err)
 	}
 	for name, value := range map[string]uint64{"qjs_set_max_stack_size": stackBytes, "qjs_set_interrupt_handler": 1} {
-		if _, err := m.do(ctx, name, value); err != nil {
+		if _, err := m.callFunction(ctx, name, value); err != nil {
 			return err
 		}
 	}
 	var err error
-	if img.scratch, err = m.do(ctx, "wasm_malloc", 8); err != nil {
+	if img.scratch, err = m.callFunction(ctx, "wasm_malloc", 8); err != nil {
 		return err
 	}
 	functions, err := img.prelude(ctx, m)
@@ -103,24 +103,24 @@ func (img *image) set(ctx context.Context, m *machine) error {
 		if *address, err = m.property(ctx, functions, name); err != nil {
 			return err
 		}
-		if is, err := m.is(ctx, "qjs_is_function", uint64(*address)); err != nil || !is {
+		if is, err := m.askModule(ctx, "qjs_is_function", uint64(*address)); err != nil || !is {
 			return fmt.Errorf("the prelude has no function %s: %w", name, err)
 		}
 	}
-	if img.runtime, err = m.do(ctx, "qjs_get_runtime_ptr"); err != nil {
+	if img.runtime, err = m.callFunction(ctx, "qjs_get_runtime_ptr"); err != nil {
 		return err
 	}
-	img.context, err = m.do(ctx, "qjs_get_context_ptr")
+	img.context, err = m.callFunction(ctx, "qjs_get_context_ptr")
 	return err
 }
 
 // prelude evaluates the prelude, and gives the object with its functions.
 func (img *image) prelude(ctx context.Context, m *machine) (functions uint32, err error) {
-	name, err := m.write(ctx, "host")
+	name, err := m.writeText(ctx, "host")
 	if err != nil {
 		return 0, err
 	}
-	host, err := m.do(ctx, "qjs_new_host_function", uint64(name), 4, 0)
+	host, err := m.callFunction(ctx, "qjs_new_host_function", uint64(name), 4, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -128,10 +128,10 @@ func (img *image) prelude(ctx context.Context, m *machine) (functions uint32, er
 	if err != nil {
 		return 0, err
 	}
-	if functions, err = m.apply(ctx, made, host); err != nil {
+	if functions, err = m.applyFunction(ctx, made, host); err != nil {
 		return 0, err
 	}
-	if is, err := m.is(ctx, "qjs_is_object", uint64(functions)); err != nil || !is {
+	if is, err := m.askModule(ctx, "qjs_is_object", uint64(functions)); err != nil || !is {
 		return 0, fmt.Errorf("the prelude made nothing: %w", err)
 	}
 	return functions, nil
@@ -162,7 +162,7 @@ func (img *image) machine(ctx context.Context, c *compiler) (*machine, error) {
 	}
 	m.image = img
 	if err := img.copyTo(ctx, m); err != nil {
-		m.close(ctx)
+		m.closeMachine(ctx)
 		return nil, err
 	}
 	return m, nil
@@ -180,6 +180,6 @@ func (img *image) copyTo(ctx context.Context, m *machine) error {
 			return errNoRoom
 		}
 	}
-	_, err := m.do(ctx, "qjs_set_runtime_and_context", uint64(img.runtime), uint64(img.context))
+	_, err := m.callFunction(ctx, "qjs_set_runtime_and_context", uint64(img.runtime), uint64(img.context))
 	return err
 }

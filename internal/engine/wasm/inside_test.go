@@ -49,21 +49,21 @@ func TestImports(t *testing.T) {
 // second piece of code finds what the first has left.
 func TestOneMachineTwiceWouldLeak(t *testing.T) {
 	t.Parallel()
-	shop, err := open(t.Context(), Config{Ready: 1})
+	shop, err := openWorkshop(t.Context(), Config{Ready: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shop.compiler.close(context.Background())
+	defer shop.compiler.closeCompiler(context.Background())
 	m, err := shop.machine(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.close(t.Context())
+	defer m.closeMachine(t.Context())
 	limits := engine.CallLimits{Time: time.Minute, Life: time.Minute, MemoryBytes: defaultMemory, OutputBytes: defaultOutput}
-	if _, err := m.run(t.Context(), engine.Call{Code: "globalThis.left = 7", Limits: limits}); err != nil {
+	if _, err := m.runCall(t.Context(), engine.Call{Code: "globalThis.left = 7", Limits: limits}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := m.run(t.Context(), engine.Call{Code: "globalThis.left", Limits: limits})
+	r, err := m.runCall(t.Context(), engine.Call{Code: "globalThis.left", Limits: limits})
 	if err != nil || r.Value != "7" {
 		t.Errorf("the same machine came to %q, %+v, %v: the test of what stays would see nothing", r.Value, r.Failure, err)
 	}
@@ -73,11 +73,11 @@ func TestOneMachineTwiceWouldLeak(t *testing.T) {
 // and the host goes on.
 func TestWildAddresses(t *testing.T) {
 	t.Parallel()
-	shop, err := open(t.Context(), Config{Ready: 1})
+	shop, err := openWorkshop(t.Context(), Config{Ready: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shop.compiler.close(context.Background())
+	defer shop.compiler.closeCompiler(context.Background())
 	for _, args := range [][2]uint32{{0, 0}, {1, 0xffffffff}, {1, 0xfffffffc}, {5, 0}, {0xffffffff, 0}, {3, 16}, {2, 1 << 20}, {1, 4}} {
 		m, err := shop.machine(t.Context())
 		if err != nil {
@@ -90,9 +90,9 @@ func TestWildAddresses(t *testing.T) {
 		}
 		func() {
 			defer func() { _ = recover() }() // errStopped, which the module's runtime would take
-			m.asked(args[0], args[1])
+			m.answerAsked(args[0], args[1])
 		}()
-		m.close(t.Context())
+		m.closeMachine(t.Context())
 	}
 }
 
@@ -133,7 +133,7 @@ func FuzzDecode(f *testing.F) {
 			if ok && (uint64(at)+uint64(size) > uint64(len(data)) || len(text) != int(size) || len(text) > maxVerb) {
 				t.Fatalf("%q at %d, %d bytes", text, at, size)
 			}
-			if len(said(text)) > 3*maxSaid {
+			if len(printableText(text)) > 3*maxSaid {
 				t.Fatal("too long")
 			}
 		}
@@ -159,16 +159,16 @@ func BenchmarkCall(b *testing.B) {
 // what it keeps, and knows how long all of it is.
 func TestOnlyTheBeginningIsCopied(t *testing.T) {
 	t.Parallel()
-	shop, err := open(t.Context(), Config{Ready: 1})
+	shop, err := openWorkshop(t.Context(), Config{Ready: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shop.compiler.close(context.Background())
+	defer shop.compiler.closeCompiler(context.Background())
 	m, err := shop.machine(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.close(t.Context())
+	defer m.closeMachine(t.Context())
 	const size = 8 << 20
 	value, err := m.newString(t.Context(), strings.Repeat("x", size))
 	if err != nil {
@@ -179,11 +179,11 @@ func TestOnlyTheBeginningIsCopied(t *testing.T) {
 		if err != nil || all != size && most >= 0 || len(text) != min(max(0, most), size) {
 			t.Errorf("of at most %d bytes %d came, of %d (%v)", most, len(text), all, err)
 		}
-		if text, ok, err := m.text(t.Context(), value, most); err != nil || ok != (most >= size) || ok && len(text) != size {
+		if text, ok, err := m.readText(t.Context(), value, most); err != nil || ok != (most >= size) || ok && len(text) != size {
 			t.Errorf("as a whole text of at most %d bytes: %t, %d bytes (%v)", most, ok, len(text), err)
 		}
 	}
-	undefined, err := m.do(t.Context(), "qjs_get_undefined")
+	undefined, err := m.callFunction(t.Context(), "qjs_get_undefined")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,15 +39,15 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return m.reserved[:size:size]
 }
 
-// bound sets what the call may have from now on.
-func (m *memory) bound(limit uint64) {
+// setBound sets what the call may have from now on.
+func (m *memory) setBound(limit uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.limit = limit
 }
 
-// used is the most that it had.
-func (m *memory) used() int64 {
+// usedMost is the most that it had.
+func (m *memory) usedMost() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return int64(m.size)

@@ -45,11 +45,11 @@ func compile(ctx context.Context, cacheDir string) (*compiler, error) {
 	}
 	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(true).WithMemoryLimitPages(mostMemory / pageBytes).WithDebugInfoEnabled(false)
 	c := &compiler{cache: cache, runtime: wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(cache))}
-	if err = offer(ctx, c.runtime); err == nil {
+	if err = offerImports(ctx, c.runtime); err == nil {
 		c.module, err = c.runtime.CompileModule(ctx, quickjs)
 	}
 	if err != nil {
-		return nil, errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the JavaScript engine can't be compiled here"), c.close(ctx))
+		return nil, errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the JavaScript engine can't be compiled here"), c.closeCompiler(ctx))
 	}
 	return c, nil
 }
@@ -64,7 +64,7 @@ func openCache(dir string) (wazero.CompilationCache, error) {
 	return wazero.NewCompilationCacheWithDir(dir)
 }
 
-// close ends all modules, and gives the machine code back.
-func (c *compiler) close(ctx context.Context) error {
+// closeCompiler ends all modules, and gives the machine code back.
+func (c *compiler) closeCompiler(ctx context.Context) error {
 	return errors.Join(c.runtime.Close(ctx), c.cache.Close(ctx))
 }

@@ -25,17 +25,17 @@ type stopwatch struct {
 	close context.CancelFunc // the module
 }
 
-// start gives code so much time; then it is interrupted, and its module closed a moment
+// startLimit gives code so much time; then it is interrupted, and its module closed a moment
 // later.
-func (s *stopwatch) start(limit time.Duration, closing context.CancelFunc) {
+func (s *stopwatch) startLimit(limit time.Duration, closing context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left, s.since, s.close = limit, time.Now(), closing
-	s.timer = errand.After(limit, s.end)
+	s.timer = errand.After(limit, s.endTime)
 }
 
-// end is the time's.
-func (s *stopwatch) end() {
+// endTime is the time's.
+func (s *stopwatch) endTime() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.timer == nil { // it stands still
@@ -45,14 +45,14 @@ func (s *stopwatch) end() {
 		s.close()
 		return
 	}
-	s.timer = errand.After(grace, s.end)
+	s.timer = errand.After(grace, s.endTime)
 }
 
-// over tells that the time has ended.
-func (s *stopwatch) over() bool { return s.ended.Load() }
+// isOver tells that the time has ended.
+func (s *stopwatch) isOver() bool { return s.ended.Load() }
 
-// pause has the time stand still until resume.
-func (s *stopwatch) pause() (resume func()) {
+// pauseTime has the time stand still until resume.
+func (s *stopwatch) pauseTime() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.timer == nil || s.ended.Load() {
@@ -65,12 +65,12 @@ func (s *stopwatch) pause() (resume func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.since = time.Now()
-		s.timer = errand.After(max(0, s.left), s.end)
+		s.timer = errand.After(max(0, s.left), s.endTime)
 	}
 }
 
-// stop ends the counting.
-func (s *stopwatch) stop() {
+// stopCounting ends the counting.
+func (s *stopwatch) stopCounting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.timer != nil {

@@ -126,7 +126,7 @@ func (as *Artifacts) Cached(w Wanted) (v *Verified, spoilt bool, err error) {
 	}
 	v = &Verified{blob, b.Sums}
 	if !settled {
-		if v.sums, err = as.adopt(w, blob); err != nil {
+		if v.sums, err = as.adoptBlob(w, blob); err != nil {
 			_ = blob.Close() // read only
 			return nil, false, err
 		}
@@ -155,15 +155,15 @@ func algorithm(digest string) string {
 	return a
 }
 
-// adopt verifies bytes that the cache has under their sha256 alone, and binds
+// adoptBlob verifies bytes that the cache has under their sha256 alone, and binds
 // the file to them.
-func (as *Artifacts) adopt(w Wanted, blob *cache.Blob) (cache.Sums, error) {
+func (as *Artifacts) adoptBlob(w Wanted, blob *cache.Blob) (cache.Sums, error) {
 	sums, err := cache.SumAll(blob.Reader())
 	if err == nil {
 		err = w.verify(sums, blob)
 	}
 	if err == nil {
-		err = as.bind(w, sums)
+		err = as.bindSums(w, sums)
 	}
 	return sums, err
 }
@@ -192,8 +192,8 @@ func (w Wanted) verify(sums cache.Sums, content ecosystem.Content) error {
 	return nil
 }
 
-// bind makes verified bytes the file's for ever.
-func (as *Artifacts) bind(w Wanted, sums cache.Sums) error {
+// bindSums makes verified bytes the file's for ever.
+func (as *Artifacts) bindSums(w Wanted, sums cache.Sums) error {
 	first, err := as.cfg.Store.Bind(w.Key, cache.Binding{Given: w.Digest, Sums: sums, First: as.cfg.Now().Truncate(time.Second)})
 	if err == nil && first.SHA256 != sums.SHA256 {
 		err = errOtherDigest

@@ -76,7 +76,7 @@ func (as *Artifacts) commit(w Wanted, out *cache.Writer, err error) error {
 	if err := out.Commit(); err != nil {
 		return err
 	}
-	return as.bind(w, sums)
+	return as.bindSums(w, sums)
 }
 
 // FetchAhead begins to fetch an artifact that will be asked for, if a slot is

@@ -45,7 +45,7 @@ type Judged struct {
 // all else, with the answer that says why. ask lacks the bytes, and what of them the
 // request asks for.
 func Judge(r *http.Request, d Door, ask door.ServeAsk, paths []string, v *artifacts.Verified) (j Judged, answer door.Answer, ok bool, err error) {
-	ask.Bytes, ask.Part = Bytes(v, paths), part(r, v)
+	ask.Bytes, ask.Part = Bytes(v, paths), deliveredPart(r, v)
 	answer, err = d.Serve(context.WithoutCancel(r.Context()), ask)
 	if err != nil || !answer.Decision.Allowed() {
 		return Judged{}, answer, false, err
@@ -108,9 +108,9 @@ func (noBytes) ReadAt([]byte, int64) (int, error) {
 	return 0, errors.New("what was not judged is not read")
 }
 
-// part tells what of a file the answer to the request has, for the record; "" is
+// deliveredPart tells what of a file the answer to the request has, for the record; "" is
 // all of it.
-func part(r *http.Request, v *artifacts.Verified) string {
+func deliveredPart(r *http.Request, v *artifacts.Verified) string {
 	said := &unsent{header: http.Header{}}
 	Head(said, r, v)
 	switch said.status {

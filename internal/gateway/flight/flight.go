@@ -52,7 +52,7 @@ func New(log *slog.Logger) *Group {
 func (g *Group) Cancel() { g.cancel() }
 
 // Wait returns once all tasks have ended. None begins any more.
-func (g *Group) Wait() { g.tasks.close() }
+func (g *Group) Wait() { g.tasks.closeTasks() }
 
 // Life ends with Cancel.
 func (g *Group) Life() context.Context { return g.life }
@@ -65,13 +65,13 @@ func (g *Group) LifeFor(ctx context.Context) context.Context {
 
 // Begin counts a task that runs on the caller's goroutine until End; false: it is
 // too late for any.
-func (g *Group) Begin() bool { return g.tasks.begin() }
+func (g *Group) Begin() bool { return g.tasks.beginTask() }
 
 // End ends a task that Begin counted.
-func (g *Group) End() { g.tasks.end() }
+func (g *Group) End() { g.tasks.endTask() }
 
 // Run starts a task on a goroutine of its own; false: it is too late for any.
-func (g *Group) Run(f func()) bool { return g.tasks.run(f) }
+func (g *Group) Run(f func()) bool { return g.tasks.runTask(f) }
 
 // Contain makes an error of a panic: what is read in flights is hostile, and a
 // bug that it finds in a reader must cost no other run its gateway.
@@ -89,15 +89,15 @@ func (g *Group) Contain(ctx context.Context, at any, do func(context.Context) er
 // whoever gives up leaves it running. The fetch's own context is for all of them.
 // Keys of different types are different, whatever they say.
 func Once[K comparable, V any](ctx context.Context, g *Group, key K, do func(ctx context.Context) (V, error)) (V, error) {
-	f, _ := start(ctx, g, key, true, do)
-	return await[V](ctx, f)
+	f, _ := startFlight(ctx, g, key, true, do)
+	return awaitFlight[V](ctx, f)
 }
 
 // Ahead is Once for what nobody wants yet. untold are the guests for whom it was done if nobody has wanted it
 // meanwhile, and if this call began it: nobody else is told then what came of it.
 func Ahead[K comparable, V any](ctx context.Context, g *Group, key K, do func(ctx context.Context) (V, error)) (value V, untold []string, err error) {
-	f, begun := start(ctx, g, key, false, do)
-	value, err = await[V](ctx, f)
+	f, begun := startFlight(ctx, g, key, false, do)
+	value, err = awaitFlight[V](ctx, f)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if begun && !f.asked && ctx.Err() == nil {
@@ -106,24 +106,24 @@ func Ahead[K comparable, V any](ctx context.Context, g *Group, key K, do func(ct
 	return value, untold, err
 }
 
-// start joins the fetch that goes on, or begins one.
-func start[K comparable, V any](ctx context.Context, g *Group, key K, asked bool, do func(ctx context.Context) (V, error)) (f *fetch, begin bool) {
-	f, begin = g.join(ctx, key, asked)
-	if begin && !g.tasks.run(func() {
+// startFlight joins the fetch that goes on, or begins one.
+func startFlight[K comparable, V any](ctx context.Context, g *Group, key K, asked bool, do func(ctx context.Context) (V, error)) (f *fetch, begin bool) {
+	f, begin = g.joinFlight(ctx, key, asked)
+	if begin && !g.tasks.runTask(func() {
 		var value V
 		err := g.Contain(turns.With(g.life, f.party), key, func(ctx context.Context) (err error) {
 			value, err = do(ctx)
 			return err
 		})
-		g.land(key, f, value, err)
+		g.landFlight(key, f, value, err)
 	}) {
-		g.land(key, f, nil, errStopping)
+		g.landFlight(key, f, nil, errStopping)
 	}
 	return f, begin
 }
 
-// await gives what comes of a fetch.
-func await[V any](ctx context.Context, f *fetch) (V, error) {
+// awaitFlight gives what comes of a fetch.
+func awaitFlight[V any](ctx context.Context, f *fetch) (V, error) {
 	var none V
 	select {
 	case <-f.done:
@@ -137,8 +137,8 @@ func await[V any](ctx context.Context, f *fetch) (V, error) {
 	}
 }
 
-// join gives the fetch that goes on, or a new one that the caller begins.
-func (g *Group) join(ctx context.Context, key any, asked bool) (f *fetch, begin bool) {
+// joinFlight gives the fetch that goes on, or a new one that the caller begins.
+func (g *Group) joinFlight(ctx context.Context, key any, asked bool) (f *fetch, begin bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f = g.byKey[key]
@@ -151,7 +151,7 @@ func (g *Group) join(ctx context.Context, key any, asked bool) (f *fetch, begin 
 	return f, begin
 }
 
-func (g *Group) land(key any, f *fetch, value any, err error) {
+func (g *Group) landFlight(key any, f *fetch, value any, err error) {
 	g.mu.Lock()
 	delete(g.byKey, key)
 	g.mu.Unlock()
@@ -166,7 +166,7 @@ type tasks struct {
 	group  sync.WaitGroup
 }
 
-func (t *tasks) begin() bool {
+func (t *tasks) beginTask() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -176,20 +176,20 @@ func (t *tasks) begin() bool {
 	return true
 }
 
-func (t *tasks) end() { t.group.Done() }
+func (t *tasks) endTask() { t.group.Done() }
 
-func (t *tasks) run(f func()) bool {
-	if !t.begin() {
+func (t *tasks) runTask(f func()) bool {
+	if !t.beginTask() {
 		return false
 	}
 	errand.Go(func() {
-		defer t.end()
+		defer t.endTask()
 		f()
 	})
 	return true
 }
 
-func (t *tasks) close() {
+func (t *tasks) closeTasks() {
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()

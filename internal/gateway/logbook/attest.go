@@ -24,7 +24,7 @@ func (b *Book) attest(ctx context.Context, by *looking, project, version string)
 	if why := b.condemned.Load(); why != nil {
 		return Attestation{}, fault.Invalid("%s", *why)
 	}
-	return b.attested.Get(ctx, release{project, version}, func(ctx context.Context) (Attestation, error) {
+	return b.attested.Get(ctx, loggedRelease{project, version}, func(ctx context.Context) (Attestation, error) {
 		return b.lookUp(ctx, by, project, version)
 	})
 }
@@ -34,7 +34,7 @@ func (b *Book) lookUp(ctx context.Context, by *looking, project, version string)
 	said, err := b.cfg.Witness.Attest(ctx, by, project, version)
 	switch {
 	case errors.Is(err, fault.ErrInvalid):
-		why := "the upstream's transparency log lies or forks (" + sentence(err) + "); nothing that it vouches for is served until an operator has looked and the gateway is started anew"
+		why := "the upstream's transparency log lies or forks (" + errorSentence(err) + "); nothing that it vouches for is served until an operator has looked and the gateway is started anew"
 		b.condemned.CompareAndSwap(nil, &why)
 		b.cfg.Log.Error("a transparency log can't be believed", "log", b.base, "error", err)
 		return Attestation{}, fault.Wrap(fault.ErrInvalid, err, "%s", why)

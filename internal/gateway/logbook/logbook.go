@@ -42,7 +42,7 @@ type Book struct {
 
 	config   *cache.Shelf // durable: the log as it was last verified, and its sizes
 	cached   *cache.Shelf
-	attested *kept.Findings[release, Attestation]
+	attested *kept.Findings[loggedRelease, Attestation]
 
 	// size is of the largest head that the log has signed, as far as it was seen
 	// since the start.
@@ -76,13 +76,13 @@ type Attestation struct {
 	First time.Time // when this installation first saw it
 }
 
-// release is one that the log is asked about.
-type release struct{ project, version string }
+// loggedRelease is one that the log is asked about.
+type loggedRelease struct{ project, version string }
 
 // String implements kept.Key.
-func (r release) String() string { return r.project + "@" + r.version }
+func (r loggedRelease) String() string { return r.project + "@" + r.version }
 
-func attestedSize(r release, a Attestation) int64 {
+func attestedSize(r loggedRelease, a Attestation) int64 {
 	return int64(200 + len(r.project) + len(r.version) + len(a.File) + len(a.Attachment))
 }
 
@@ -121,18 +121,18 @@ func (b *Book) Remote(ctx context.Context, path string) ([]byte, error) {
 // remote is Remote for a question that may be on record already.
 func (b *Book) remote(ctx context.Context, path string, receipt upstream.Receipt) ([]byte, error) {
 	var body upstream.Memory
-	_, err := b.client.Page(ctx, upstream.PageAsk{URL: b.at(path), Accept: "*/*", Most: maxLogAnswer, Exact: true, Receipt: receipt}, &body)
+	_, err := b.client.Page(ctx, upstream.PageAsk{URL: b.addressOf(path), Accept: "*/*", Most: maxLogAnswer, Exact: true, Receipt: receipt}, &body)
 	switch {
 	case err == nil:
 		return body.Bytes(), nil
 	case errors.Is(err, fault.ErrNotFound):
 		return nil, fault.New(fault.ErrNotFound, "the transparency log has no such record")
 	}
-	return nil, fault.New(fault.ErrUnavailable, "the upstream's transparency log can't be asked: %s", sentence(err))
+	return nil, fault.New(fault.ErrUnavailable, "the upstream's transparency log can't be asked: %s", errorSentence(err))
 }
 
-// at is the address of a path below the log's base.
-func (b *Book) at(path string) string { return b.base + "/" + strings.TrimPrefix(path, "/") }
+// addressOf is the address of a path below the log's base.
+func (b *Book) addressOf(path string) string { return b.base + "/" + strings.TrimPrefix(path, "/") }
 
 // looking is a book as it is lent for looking a release up, or those of one project. That
 // the log is asked about it is on record once, before the first question: the others follow
@@ -153,7 +153,7 @@ func (b *Book) looking(project, version string) *looking {
 func (l *looking) Remote(ctx context.Context, path string) ([]byte, error) {
 	receipt, err := l.recorded(ctx, path)
 	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the upstream's transparency log is not asked: %s", sentence(err))
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the upstream's transparency log is not asked: %s", errorSentence(err))
 	}
 	return l.remote(ctx, path, receipt)
 }
@@ -165,7 +165,7 @@ func (l *looking) recorded(ctx context.Context, path string) (upstream.Receipt, 
 		return l.receipt, nil
 	}
 	var err error
-	l.receipt, err = l.client.Record(ctx, upstream.Subject{Package: l.about}, l.at(path))
+	l.receipt, err = l.client.Record(ctx, upstream.Subject{Package: l.about}, l.addressOf(path))
 	return l.receipt, err
 }
 
@@ -179,7 +179,7 @@ func (b *Book) Replace(name string, old, value []byte) error {
 	return b.config.Replace("config "+name, old, value)
 }
 
-func sentence(err error) string {
+func errorSentence(err error) string {
 	return fault.Sentence(err, "something inside the gateway failed")
 }
 

@@ -30,24 +30,24 @@ func New(cfg Config) (*Book, error) {
 		}
 		b.client, b.own = client, true
 	}
-	if err := b.open(); err != nil {
+	if err := b.openLog(); err != nil {
 		b.Close()
 		return nil, err
 	}
 	return b, nil
 }
 
-func (b *Book) open() error {
+func (b *Book) openLog() error {
 	sum := sha256.Sum256([]byte(b.cfg.Upstream.Index + "\x00" + b.cfg.Upstream.Log))
 	dir := "log/" + hex.EncodeToString(sum[:16])
 	var errs [3]error
 	b.config, errs[0] = b.cfg.Store.Shelf(dir+"/config", 0)
 	b.cached, errs[1] = b.cfg.Store.Shelf(dir+"/cached", maxLogCached)
-	disk, err := kept.NewDisk(b.cfg.Store, dir+"/attested", maxAttested, kept.JSON[release, Attestation](), b.cfg.Log, "what the transparency log says of a release")
+	disk, err := kept.NewDisk(b.cfg.Store, dir+"/attested", maxAttested, kept.JSON[loggedRelease, Attestation](), b.cfg.Log, "what the transparency log says of a release")
 	errs[2] = err
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	b.attested = kept.NewFindings(lru.New[release, Attestation](8<<20), disk, b.cfg.Flights, attestedSize)
+	b.attested = kept.NewFindings(lru.New[loggedRelease, Attestation](8<<20), disk, b.cfg.Flights, attestedSize)
 	return b.loadSizes()
 }

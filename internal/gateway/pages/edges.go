@@ -19,13 +19,13 @@ func (ps *Pages) TellEdges(ctx context.Context, sandbox string, j Judged) error 
 	if err != nil {
 		return err
 	}
-	return ps.cfg.Door.EdgesOfIndex(ctx, sandbox, j.Ref(), j.Digest, all.of(j))
+	return ps.cfg.Door.EdgesOfIndex(ctx, sandbox, j.Ref(), j.Digest, all.requirementsOf(j))
 }
 
 // requirements are what a page's releases require: from memory, the disk, or the
 // page's rows, once however many want them.
 func (ps *Pages) requirements(ctx context.Context, j Judged, lister ecosystem.Lister) (*requirements, error) {
-	what := requiredKey{keyOf(j.source, j.project), j.Page.source, j.known, len(j.Index.Files)}
+	what := requiredKey{pageKey(j.source, j.project), j.Page.source, j.known, len(j.Index.Files)}
 	return ps.required.Get(ctx, what, func(ctx context.Context) (*requirements, error) {
 		return ps.listRequirements(ctx, lister, j.Page)
 	})
@@ -33,7 +33,7 @@ func (ps *Pages) requirements(ctx context.Context, j Judged, lister ecosystem.Li
 
 // listRequirements reads them from the rows.
 func (ps *Pages) listRequirements(ctx context.Context, lister ecosystem.Lister, p *Page) (*requirements, error) {
-	free, err := slot(ctx, ps.heavy, max(p.size, p.stored.Size()))
+	free, err := takeSlot(ctx, ps.heavy, max(p.size, p.stored.Size()))
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func (ps *Pages) listRequirements(ctx context.Context, lister ecosystem.Lister, 
 	return all, nil
 }
 
-// of gives the requirements of the files that a judged page shows.
-func (r *requirements) of(j Judged) []door.IndexRequirement {
+// requirementsOf gives the requirements of the files that a judged page shows.
+func (r *requirements) requirementsOf(j Judged) []door.IndexRequirement {
 	most := 0
 	for _, files := range r.files {
 		most += len(files)
@@ -86,7 +86,7 @@ func (r *requirements) of(j Judged) []door.IndexRequirement {
 		begin := len(versions)
 		for _, file := range r.files[i] {
 			version := j.Index.Files[file].Version
-			if !j.shows(int(file)) || len(versions) > begin && versions[len(versions)-1] == version {
+			if !j.showsFile(int(file)) || len(versions) > begin && versions[len(versions)-1] == version {
 				continue
 			}
 			versions = append(versions, version)

@@ -60,11 +60,11 @@ func (ps *Pages) Page(ctx context.Context, s Source, project string) (*Page, err
 // may have lost its rows.
 func (ps *Pages) Have(ctx context.Context, s Source, project string) *Page {
 	known := s.knownHosts()
-	if p, ok := ps.read.Get(keyOf(s, project)); ok && p.known == known && !p.gone.Load() {
+	if p, ok := ps.read.Get(pageKey(s, project)); ok && p.known == known && !p.gone.Load() {
 		return p
 	}
-	p, err := flight.Once(ctx, ps.cfg.Flights, loading{keyOf(s, project), known}, func(context.Context) (*Page, error) {
-		return ps.load(s, project)
+	p, err := flight.Once(ctx, ps.cfg.Flights, loading{pageKey(s, project), known}, func(context.Context) (*Page, error) {
+		return ps.loadPage(s, project)
 	})
 	if err != nil {
 		return nil
@@ -76,8 +76,8 @@ func (ps *Pages) Have(ctx context.Context, s Source, project string) *Page {
 // be listed now.
 func (ps *Pages) Forget() { ps.read.Clear() }
 
-func (ps *Pages) remember(s Source, project string, p *Page) {
-	ps.read.Put(keyOf(s, project), p, p.size)
+func (ps *Pages) rememberPage(s Source, project string, p *Page) {
+	ps.read.Put(pageKey(s, project), p, p.size)
 }
 
 // refresh asks the upstream, once however many want the page, and goes on when
@@ -88,19 +88,19 @@ func (ps *Pages) refresh(ctx context.Context, s Source, project string, have *Pa
 }
 
 func (ps *Pages) refreshing(s Source, project string, have *Page) (refreshing, func(ctx context.Context) (*Page, error)) {
-	what := refreshing{key: keyOf(s, project), anew: have == nil || have.gone.Load()}
+	what := refreshing{key: pageKey(s, project), anew: have == nil || have.gone.Load()}
 	return what, func(ctx context.Context) (*Page, error) {
-		if p := ps.newer(s, project, have); p != nil {
+		if p := ps.newerPage(s, project, have); p != nil {
 			return p, nil
 		}
-		return ps.fetch(ctx, s, project, have)
+		return ps.fetchPage(ctx, s, project, have)
 	}
 }
 
-// newer is a page that another flight has brought since somebody looked and saw
+// newerPage is a page that another flight has brought since somebody looked and saw
 // have; nil if there is none.
-func (ps *Pages) newer(s Source, project string, have *Page) *Page {
-	p, ok := ps.read.Get(keyOf(s, project))
+func (ps *Pages) newerPage(s Source, project string, have *Page) *Page {
+	p, ok := ps.read.Get(pageKey(s, project))
 	if !ok || p.gone.Load() || p.known != s.knownHosts() {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (ps *Pages) newer(s Source, project string, have *Page) *Page {
 	return p
 }
 
-func (ps *Pages) fetch(ctx context.Context, s Source, project string, have *Page) (*Page, error) {
+func (ps *Pages) fetchPage(ctx context.Context, s Source, project string, have *Page) (*Page, error) {
 	ask := s.Protocol.IndexAsk(s.Index, project)
 	pageAsk := upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types, Most: ask.Most}
 	pageAsk.Subject.Package = pkgref.Ref{Ecosystem: s.Ecosystem(), Name: project}
@@ -143,12 +143,12 @@ func (ps *Pages) confirm(s Source, project string, have *Page, etag string) *Pag
 	if err := ps.cfg.Store.ConfirmPage(storeKey(s, project), confirmed.fetched); err != nil {
 		ps.cfg.Log.Warn("an index page could not be kept", "index", s.Index, "project", project, "error", err)
 	}
-	ps.remember(s, project, &confirmed)
+	ps.rememberPage(s, project, &confirmed)
 	return &confirmed
 }
 
-// load reads a kept page and verifies its rows.
-func (ps *Pages) load(s Source, project string) (*Page, error) {
+// loadPage reads a kept page and verifies its rows.
+func (ps *Pages) loadPage(s Source, project string) (*Page, error) {
 	var ix *ecosystem.Index
 	stored, err := ps.cfg.Store.GetPage(storeKey(s, project), func(from io.Reader) (err error) {
 		ix, err = readKept(from)
@@ -168,6 +168,6 @@ func (ps *Pages) load(s Source, project string) (*Page, error) {
 		return p, nil //nolint:nilerr // that it is gone says it
 	}
 	_ = rows.Close() // read only
-	ps.remember(s, project, p)
+	ps.rememberPage(s, project, p)
 	return p, nil
 }

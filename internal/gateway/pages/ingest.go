@@ -22,8 +22,8 @@ import (
 // a time, so that many don't fill the memory together.
 const largePage = 1 << 20
 
-// slot waits for a turn if size is that of a large page; release gives it back.
-func slot(ctx context.Context, heavy *turns.Shares, size int64) (release func(), err error) {
+// takeSlot waits for a turn if size is that of a large page; release gives it back.
+func takeSlot(ctx context.Context, heavy *turns.Shares, size int64) (release func(), err error) {
 	if size < largePage {
 		return func() {}, nil
 	}
@@ -36,7 +36,7 @@ func slot(ctx context.Context, heavy *turns.Shares, size int64) (release func(),
 // ingest reads an upstream's page, once and for good: from now on there are its
 // rows and its index. have is what was kept before, or nil.
 func (ps *Pages) ingest(ctx context.Context, s Source, project string, have *Page, got upstream.Page, raw *cache.Spool) (*Page, error) {
-	release, err := slot(ctx, ps.heavy, raw.Size())
+	release, err := takeSlot(ctx, ps.heavy, raw.Size())
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (ps *Pages) ingest(ctx context.Context, s Source, project string, have *Pag
 		}
 	}
 	p := newPage(s, ix, stored)
-	ps.remember(s, project, p)
+	ps.rememberPage(s, project, p)
 	return p, nil
 }
 
@@ -94,7 +94,7 @@ func newPage(s Source, ix *ecosystem.Index, stored cache.Page) *Page {
 			})
 			continue
 		}
-		p.byPath.put(&f, len(listed))
+		p.byPath.putPath(&f, len(listed))
 		listed = append(listed, f)
 	}
 	clear(ix.Files[len(listed):])

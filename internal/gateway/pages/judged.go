@@ -34,8 +34,8 @@ func (j Judged) Ref() pkgref.Ref {
 // Decision is the verdict on a file, by its place in the page's index.
 func (j Judged) Decision(file int) policy.Decision { return j.answer.Verdicts[j.answer.OfFile[file]] }
 
-// shows tells whether a file is shown, by its place in the page's index.
-func (j Judged) shows(file int) bool { return j.answer.Verdicts[j.answer.OfFile[file]].Shown() }
+// showsFile tells whether a file is shown, by its place in the page's index.
+func (j Judged) showsFile(file int) bool { return j.answer.Verdicts[j.answer.OfFile[file]].Shown() }
 
 // Decisions are the verdicts that some file has, each once.
 func (j Judged) Decisions() []policy.Decision {
@@ -70,7 +70,7 @@ func (ps *Pages) Judge(ctx context.Context, by Reader, s Source, project string,
 	}
 	a, err := ps.cfg.Door.Index(ctx, ask)
 	if err == nil && a.NeedFiles && a.NeedTimes {
-		p = ps.timed(ctx, s, project, p)
+		p = ps.withTimes(ctx, s, project, p)
 		ask.IndexDigest = p.Digest
 	}
 	if err == nil && a.NeedFiles {
@@ -112,9 +112,9 @@ type timing struct {
 	digest string
 }
 
-// timed gives a page with the times that its index does not have and a witness
+// withTimes gives a page with the times that its index does not have and a witness
 // does; the page as it is if there are none.
-func (ps *Pages) timed(ctx context.Context, s Source, project string, p *Page) *Page {
+func (ps *Pages) withTimes(ctx context.Context, s Source, project string, p *Page) *Page {
 	if s.Times == nil {
 		return p
 	}
@@ -122,7 +122,7 @@ func (ps *Pages) timed(ctx context.Context, s Source, project string, p *Page) *
 	if len(versions) == 0 {
 		return p
 	}
-	out, err := flight.Once(ctx, ps.cfg.Flights, timing{keyOf(s, project), p.Digest}, func(ctx context.Context) (*Page, error) {
+	out, err := flight.Once(ctx, ps.cfg.Flights, timing{pageKey(s, project), p.Digest}, func(ctx context.Context) (*Page, error) {
 		known := s.Times(ctx, project, versions)
 		if len(known) == 0 {
 			return p, nil // the witness may be reached another time
@@ -134,10 +134,10 @@ func (ps *Pages) timed(ctx context.Context, s Source, project string, p *Page) *
 		}
 		maps.Copy(with.published, known)
 		with.Digest = timedDigest(p.Digest, versions, known)
-		if now, ok := ps.read.Get(keyOf(s, project)); ok && now.Digest == p.Digest {
+		if now, ok := ps.read.Get(pageKey(s, project)); ok && now.Digest == p.Digest {
 			with.fetched = now.fetched
 			with.size += int64(64 * len(known))
-			ps.remember(s, project, &with)
+			ps.rememberPage(s, project, &with)
 		}
 		return &with, nil
 	})
@@ -149,7 +149,7 @@ func (ps *Pages) timed(ctx context.Context, s Source, project string, p *Page) *
 
 // untimed are the highest versions of which some file has no time.
 func untimed(s Source, p *Page) []string {
-	var releases []*release
+	var releases []*pageRelease
 	seen := map[string]bool{}
 	for _, f := range p.Index.Files {
 		if p.Published(&f).IsZero() && !seen[f.Version] {
@@ -157,7 +157,7 @@ func untimed(s Source, p *Page) []string {
 			releases = append(releases, newRelease(s.Ecosystem(), f.Version))
 		}
 	}
-	slices.SortFunc(releases, func(a, b *release) int { return b.CompareSpelled(a.Version) })
+	slices.SortFunc(releases, func(a, b *pageRelease) int { return b.CompareSpelled(a.Version) })
 	versions := make([]string, 0, maxTimed)
 	for _, r := range releases[:min(len(releases), maxTimed)] {
 		versions = append(versions, r.String())

@@ -94,9 +94,9 @@ func compact(ix *ecosystem.Index) {
 		f := &ix.Files[i]
 		f.URL = strings.Clone(f.URL)
 		f.Shown = strings.Clone(f.Shown)
-		f.Path = within(cmp.Or(f.Shown, f.URL), f.Path)
-		f.Name = within(f.Path, f.Name)
-		f.Version = within(f.Name, f.Version)
+		f.Path = partOf(cmp.Or(f.Shown, f.URL), f.Path)
+		f.Name = partOf(f.Path, f.Name)
+		f.Version = partOf(f.Name, f.Version)
 		f.Digest, f.Sidecar = strings.Clone(f.Digest), strings.Clone(f.Sidecar)
 		f.Kind, f.Requires = policy.ArtifactKind(once(string(f.Kind))), once(f.Requires)
 		begin := len(rows)
@@ -108,8 +108,8 @@ func compact(ix *ecosystem.Index) {
 	}
 }
 
-// within gives s as a part of whole if it is one.
-func within(whole, s string) string {
+// partOf gives s as a part of whole if it is one.
+func partOf(whole, s string) string {
 	if at := strings.LastIndex(whole, s); at >= 0 {
 		return whole[at : at+len(s)]
 	}

@@ -28,7 +28,7 @@ func (p *Page) offering(s Source) *Page {
 		if settled[f.Version] {
 			continue
 		}
-		made, ok := s.made(b, f)
+		made, ok := s.builtFile(b, f)
 		if _, taken := p.byPath[made.Path]; !ok || taken {
 			continue
 		}
@@ -44,15 +44,15 @@ func (p *Page) offering(s Source) *Page {
 	index.Files = files
 	with.Index, with.byPath = &index, make(places, len(files))
 	for i, f := range files {
-		with.byPath.put(&f, i)
+		with.byPath.putPath(&f, i)
 	}
 	sum := sha256.Sum256([]byte(p.Digest + " with what is built"))
 	with.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	return &with
 }
 
-// made is what is made of a file for the runs that the source is for; false: nothing.
-func (s Source) made(b ecosystem.Builder, f ecosystem.File) (ecosystem.File, bool) {
+// builtFile is what is made of a file for the runs that the source is for; false: nothing.
+func (s Source) builtFile(b ecosystem.Builder, f ecosystem.File) (ecosystem.File, bool) {
 	made, ok := b.Built(f)
 	return made, ok && slices.Contains(s.Makes, made.Kind)
 }
@@ -64,7 +64,7 @@ func (p *Page) Built(s Source, path string) (built, of ecosystem.File, ok bool) 
 		return built, of, false
 	}
 	for _, f := range p.Index.Files {
-		if built, ok = s.made(b, f); ok && built.Path == path {
+		if built, ok = s.builtFile(b, f); ok && built.Path == path {
 			built.Published = p.Published(&f)
 			return built, f, true
 		}

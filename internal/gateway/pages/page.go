@@ -40,8 +40,8 @@ type Page struct {
 // places are the indexes of a page's files by the paths at which they are asked for.
 type places map[string]int
 
-// put notes a file's path, and the upstream's own if clients are given another: older lockfiles have that one.
-func (p places) put(f *ecosystem.File, i int) {
+// putPath notes a file's path, and the upstream's own if clients are given another: older lockfiles have that one.
+func (p places) putPath(f *ecosystem.File, i int) {
 	p[f.Path] = i
 	if f.Shown == "" {
 		return

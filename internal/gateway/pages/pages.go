@@ -71,7 +71,7 @@ func New(cfg Config) (*Pages, error) {
 		cfg:      cfg,
 		read:     lru.New[key, *Page](cfg.Memory),
 		rendered: lru.New[renderKey, *Rendered](cfg.Rendered),
-		required: kept.NewFindings(required, disk, cfg.Flights, func(_ requiredKey, r *requirements) int64 { return r.size() }),
+		required: kept.NewFindings(required, disk, cfg.Flights, func(_ requiredKey, r *requirements) int64 { return r.sizeInMemory() }),
 		heavy:    turns.New(turns.Limits{All: 2, Each: 2, Sure: 1, Most: 4}),
 		tagKey:   tagKey,
 	}, nil

@@ -21,22 +21,22 @@ type Withheld struct {
 	Decision policy.Decision
 }
 
-// release is a version of an index, and what was decided about it.
-type release struct {
+// pageRelease is a version of an index, and what was decided about it.
+type pageRelease struct {
 	pkgref.Version
 	shown   bool            // some file of it
 	refusal policy.Decision // of a file that is not
 }
 
-func newRelease(e pkgref.Ecosystem, text string) *release {
+func newRelease(e pkgref.Ecosystem, text string) *pageRelease {
 	v, _ := pkgref.ParseVersion(e, text)
-	return &release{Version: v}
+	return &pageRelease{Version: v}
 }
 
 // releasesOf are a page's releases, the highest first, under the verdicts.
-func releasesOf(j Judged) []*release {
-	byText := map[string]*release{}
-	var out []*release
+func releasesOf(j Judged) []*pageRelease {
+	byText := map[string]*pageRelease{}
+	var out []*pageRelease
 	for i, f := range j.Index.Files {
 		r := byText[f.Version]
 		if r == nil {
@@ -50,17 +50,17 @@ func releasesOf(j Judged) []*release {
 			r.refusal = d
 		}
 	}
-	slices.SortFunc(out, func(a, b *release) int { return b.CompareSpelled(a.Version) })
+	slices.SortFunc(out, func(a, b *pageRelease) int { return b.CompareSpelled(a.Version) })
 	return out
 }
 
 // wanted tells whether something that this run may have requires it.
-func (r *release) wanted() bool { return len(r.refusal.WantedBy) > 0 }
+func (r *pageRelease) wanted() bool { return len(r.refusal.WantedBy) > 0 }
 
 // highestWithheld is the highest release that is not shown, one that is
 // required or else a stable one if there is any; nil if all are allowed.
-func highestWithheld(releases []*release) *release {
-	var highest *release
+func highestWithheld(releases []*pageRelease) *pageRelease {
+	var highest *pageRelease
 	for _, r := range releases {
 		switch {
 		case r.shown:
@@ -78,17 +78,17 @@ func highestWithheld(releases []*release) *release {
 // like it. A page from which only old releases are withheld gives no notice, and
 // what a lockfile leaves out is none: that is what it was given for.
 func noticeOf(j Judged) *Withheld {
-	releases := slices.DeleteFunc(releasesOf(j), func(r *release) bool { return !r.shown && r.refusal.Rule == ruleLockfile })
+	releases := slices.DeleteFunc(releasesOf(j), func(r *pageRelease) bool { return !r.shown && r.refusal.Rule == ruleLockfile })
 	highest := highestWithheld(releases)
 	if highest == nil || !missed(releases, j.Index.Tags[latest]) {
 		return nil
 	}
-	return &Withheld{j.release(highest.String()), highest.refusal}
+	return &Withheld{j.releaseRef(highest.String()), highest.refusal}
 }
 
 // missed tells that the release of the tag "latest" is withheld, or the whole
 // of the highest line.
-func missed(releases []*release, latest string) bool {
+func missed(releases []*pageRelease, latest string) bool {
 	var line [2]int64
 	found, some := false, false
 	for _, r := range releases {
@@ -106,8 +106,8 @@ func missed(releases []*release, latest string) bool {
 	return found && !some
 }
 
-// release is one of the page's project, as the page spells that.
-func (j Judged) release(version string) pkgref.Ref {
+// releaseRef is one of the page's project, as the page spells that.
+func (j Judged) releaseRef(version string) pkgref.Ref {
 	return pkgref.Ref{Ecosystem: j.source.Ecosystem(), Name: j.Index.Project, Version: version}
 }
 
@@ -122,7 +122,7 @@ func instead(j Judged, named string, why error) (refused *Withheld, missing erro
 	}
 	for _, r := range releases {
 		if r.String() == version && !r.shown {
-			return &Withheld{j.release(version), r.refusal}, nil
+			return &Withheld{j.releaseRef(version), r.refusal}, nil
 		}
 	}
 	for _, l := range j.Index.LeftOut {
@@ -130,9 +130,9 @@ func instead(j Judged, named string, why error) (refused *Withheld, missing erro
 			return nil, fault.Invalid("%s can't be served: %s", l.Name, l.Reason)
 		}
 	}
-	some := slices.ContainsFunc(releases, func(r *release) bool { return r.shown })
+	some := slices.ContainsFunc(releases, func(r *pageRelease) bool { return r.shown })
 	if r := highestWithheld(releases); r != nil && !some && errors.Is(why, fault.ErrForbidden) {
-		return &Withheld{j.release(""), r.refusal}, nil
+		return &Withheld{j.releaseRef(""), r.refusal}, nil
 	}
 	if named == "" {
 		return nil, fault.New(fault.ErrNotFound, "the project has no releases")

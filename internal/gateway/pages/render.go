@@ -21,21 +21,21 @@ import (
 // It is rendered once however many want it, and anew if what was kept can't be unpacked.
 func (ps *Pages) Render(ctx context.Context, j Judged, r *http.Request, release string) (*Document, error) {
 	form := j.source.Protocol.Form(strings.Join(r.Header.Values("Accept"), ","))
-	out, err := ps.once(ctx, j, form, release)
+	out, err := ps.renderOnce(ctx, j, form, release)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := ps.open(out, r)
+	doc, err := ps.openRendered(out, r)
 	if !errors.Is(err, errSpoilt) {
 		return doc, err
 	}
-	if out, err = ps.once(ctx, j, form, release); err != nil {
+	if out, err = ps.renderOnce(ctx, j, form, release); err != nil {
 		return nil, err
 	}
-	return ps.open(out, r)
+	return ps.openRendered(out, r)
 }
 
-func (ps *Pages) once(ctx context.Context, j Judged, form ecosystem.Form, release string) (*Rendered, error) {
+func (ps *Pages) renderOnce(ctx context.Context, j Judged, form ecosystem.Form, release string) (*Rendered, error) {
 	what := renderKey{j.source.Index, j.Digest, j.answer.Epoch, form, release}
 	if out, ok := ps.rendered.Get(what); ok {
 		return out, nil
@@ -44,7 +44,7 @@ func (ps *Pages) once(ctx context.Context, j Judged, form ecosystem.Form, releas
 		if out, ok := ps.rendered.Get(what); ok { // another flight was faster
 			return out, nil
 		}
-		free, err := slot(ctx, ps.heavy, max(j.size, j.stored.Size()))
+		free, err := takeSlot(ctx, ps.heavy, max(j.size, j.stored.Size()))
 		if err != nil {
 			return nil, err
 		}
@@ -54,15 +54,15 @@ func (ps *Pages) once(ctx context.Context, j Judged, form ecosystem.Form, releas
 			return out, err
 		}
 		text := what.String()
-		out.what, out.tag = what, ps.tag(text)
+		out.what, out.tag = what, ps.etagOf(text)
 		ps.rendered.Put(what, out, int64(len(out.packed)+len(text)+500))
 		return out, nil
 	})
 }
 
-// tag is an ETag. What a page is made of has the times at which its files were first seen
+// etagOf is an ETag. What a page is made of has the times at which its files were first seen
 // here, by whichever run: who guesses them must not see from the tag that they are right.
-func (ps *Pages) tag(text string) string {
+func (ps *Pages) etagOf(text string) string {
 	mac := hmac.New(sha256.New, ps.tagKey)
 	_, _ = mac.Write([]byte(text)) // never fails
 	return hex.EncodeToString(mac.Sum(nil)[:16])
@@ -76,7 +76,7 @@ func (ps *Pages) render(j Judged, form ecosystem.Form, release string) (*Rendere
 	defer rows.Close()
 	protocol := j.source.Protocol
 	out := &Rendered{contentType: protocol.ContentType(form)}
-	err = ps.pack(out, func(w io.Writer) error {
+	err = ps.packDocument(out, func(w io.Writer) error {
 		return protocol.Render(w, j.Index, rows, ecosystem.View{Form: form, Verdicts: j.verdicts(), Release: release})
 	})
 	switch {
@@ -101,8 +101,8 @@ func (j Judged) verdicts() []ecosystem.Verdict {
 	return verdicts
 }
 
-// pack has a document written straight into gzip.
-func (ps *Pages) pack(out *Rendered, write func(io.Writer) error) error {
+// packDocument has a document written straight into gzip.
+func (ps *Pages) packDocument(out *Rendered, write func(io.Writer) error) error {
 	var packed bytes.Buffer
 	z, ok := ps.zips.Get().(*gzip.Writer)
 	if !ok {

@@ -55,9 +55,9 @@ type Document struct {
 // sureBytes of a document are unpacked before any of it is sent.
 const sureBytes = 64 << 10
 
-// open gives what is rendered as a client takes it: packed, or unpacked. errSpoilt: it
+// openRendered gives what is rendered as a client takes it: packed, or unpacked. errSpoilt: it
 // can't be unpacked, and is kept no more.
-func (ps *Pages) open(out *Rendered, r *http.Request) (*Document, error) {
+func (ps *Pages) openRendered(out *Rendered, r *http.Request) (*Document, error) {
 	d := &Document{Rendered: out, gzipped: takesGzip(r.Header.Values("Accept-Encoding")), forget: func() { ps.rendered.Remove(out.what) }}
 	if d.gzipped || r.Method == http.MethodHead || out.Refused != nil || out.Missing != nil {
 		return d, nil //nolint:nilerr // what is missing is the answer

@@ -37,8 +37,8 @@ func (k requiredKey) String() string {
 	return strings.Join([]string{strconv.Itoa(keptFormat), k.page.String(), k.source, k.known}, " ")
 }
 
-// size is about what they take in memory.
-func (r *requirements) size() int64 {
+// sizeInMemory is about what they take in memory.
+func (r *requirements) sizeInMemory() int64 {
 	size := int64(500)
 	for i, required := range r.list {
 		size += int64(len(required.Name)+len(required.Specifier)+4*len(r.files[i])) + 100

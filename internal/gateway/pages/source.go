@@ -41,7 +41,7 @@ func (s Source) knownHosts() string { return strings.Join(s.Client.FileHosts(), 
 // key names a project's page among those that are shared with the same.
 type key struct{ index, project, apart string }
 
-func keyOf(s Source, project string) key { return key{s.Index, project, s.Apart} }
+func pageKey(s Source, project string) key { return key{s.Index, project, s.Apart} }
 
 // String has one text for each key: neither an index nor a project has a space.
 func (k key) String() string { return k.index + " " + k.project + " " + k.apart }

@@ -21,17 +21,17 @@ const deviceWait = 30 * time.Second
 // the machine with it.
 func Run() error {
 	runtime.LockOSThread() // rights belong to a thread, and this one becomes the agent
-	m, err := read()
+	m, err := readMachine()
 	if err != nil {
 		return err
 	}
 	for _, fs := range []struct{ kind, at string }{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}} {
-		if err := errors.Join(mkdir(fs.at), unix.Mount(fs.kind, fs.at, fs.kind, 0, "")); err != nil {
+		if err := errors.Join(makeDir(fs.at), unix.Mount(fs.kind, fs.at, fs.kind, 0, "")); err != nil {
 			return fmt.Errorf("mount %s: %w", fs.at, err)
 		}
 	}
 	for _, name := range m.Modules {
-		if err := load(filepath.Join(ModuleDir, name)); err != nil {
+		if err := loadModule(filepath.Join(ModuleDir, name)); err != nil {
 			return fmt.Errorf("load %s: %w", name, err)
 		}
 	}
@@ -50,7 +50,7 @@ func Run() error {
 	if err := errors.Join(m.settings(), unix.Sethostname([]byte(m.Hostname))); err != nil {
 		return err
 	}
-	if err := enter(); err != nil {
+	if err := enterRoot(); err != nil {
 		return fmt.Errorf("enter the root: %w", err)
 	}
 	if err := errors.Join(unix.Dup3(channel, 0, 0), unix.Dup3(channel, 1, 0)); err != nil {
@@ -62,7 +62,7 @@ func Run() error {
 	return fmt.Errorf("start %s: %w", m.Init[0], unix.Exec(m.Init[0], m.Init, m.Env))
 }
 
-func read() (Machine, error) {
+func readMachine() (Machine, error) {
 	var m Machine
 	data, err := os.ReadFile(MachineFile)
 	if err == nil {
@@ -77,12 +77,12 @@ func read() (Machine, error) {
 	return m, nil
 }
 
-func mkdir(path string) error {
+func makeDir(path string) error {
 	return os.MkdirAll(path, 0o755) //nolint:gosec // the sandbox's users pass through
 }
 
-// load inserts a module; one that is part of the kernel, or there already, is fine.
-func load(path string) error {
+// loadModule inserts a module; one that is part of the kernel, or there already, is fine.
+func loadModule(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -95,9 +95,9 @@ func load(path string) error {
 	return err
 }
 
-// await asks until found says yes. An error of looking is not yet one of what is looked for:
+// awaitFound asks until found says yes. An error of looking is not yet one of what is looked for:
 // it may be about to appear. Who waited in vain is told the last.
-func await(what string, found func() (bool, error)) error {
+func awaitFound(what string, found func() (bool, error)) error {
 	for deadline := time.Now().Add(deviceWait); ; {
 		ok, err := found()
 		if ok {
@@ -147,7 +147,7 @@ func openPort() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("open %s: %w", path, err)
 	}
-	return fd, await("host at the other end of "+path, func() (bool, error) {
+	return fd, awaitFound("host at the other end of "+path, func() (bool, error) {
 		at := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 		if _, err := unix.Poll(at, 0); err != nil {
 			return false, err
@@ -164,7 +164,7 @@ func (m Machine) device(serial string) (path string, err error) {
 			return "", fmt.Errorf("there is no device %s", serial)
 		}
 		path = "/dev/vd" + string(rune('a'+at))
-		return path, await("device "+path, func() (bool, error) {
+		return path, awaitFound("device "+path, func() (bool, error) {
 			_, err := os.Stat(path)
 			return err == nil, err
 		})
@@ -174,15 +174,15 @@ func (m Machine) device(serial string) (path string, err error) {
 
 // appears waits for the device of which one of the files says the name.
 func appears(what, files, name string) (path string, err error) {
-	err = await(what, func() (bool, error) {
-		path, err = named(files, name)
+	err = awaitFound(what, func() (bool, error) {
+		path, err = deviceNamed(files, name)
 		return path != "" && err == nil, err
 	})
 	return path, err
 }
 
-// named is the path of the device of which one of the files says the name; "": none says it.
-func named(files, name string) (string, error) {
+// deviceNamed is the path of the device of which one of the files says the name; "": none says it.
+func deviceNamed(files, name string) (string, error) {
 	found, err := filepath.Glob(files)
 	for _, file := range found {
 		data, failed := os.ReadFile(file)

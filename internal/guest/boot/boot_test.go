@@ -18,7 +18,7 @@ func TestADeviceIsWaitedFor(t *testing.T) {
 	broken, last := errors.New("it can't be read"), errors.New("it can't be read now")
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		err := await("device root", func() (bool, error) {
+		err := awaitFound("device root", func() (bool, error) {
 			if time.Since(begin) < deviceWait/2 {
 				return false, broken
 			}
@@ -28,7 +28,7 @@ func TestADeviceIsWaitedFor(t *testing.T) {
 			t.Errorf("it came late: %v", err)
 		}
 		begin = time.Now()
-		err = await("device root", func() (bool, error) {
+		err = awaitFound("device root", func() (bool, error) {
 			if time.Since(begin) < deviceWait {
 				return false, broken
 			}
@@ -37,7 +37,7 @@ func TestADeviceIsWaitedFor(t *testing.T) {
 		if !errors.Is(err, last) || errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "there is no device root after 30s: ") {
 			t.Errorf("it did not come: %v", err)
 		}
-		if err := await("device root", func() (bool, error) { return false, nil }); err == nil || err.Error() != "there is no device root after 30s" {
+		if err := awaitFound("device root", func() (bool, error) { return false, nil }); err == nil || err.Error() != "there is no device root after 30s" {
 			t.Errorf("it was never seen: %v", err)
 		}
 	})
@@ -56,13 +56,13 @@ func TestADeviceIsFoundByItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := filepath.Join(dir, "*", "serial")
-	if path, err := named(files, "root"); path != "/dev/null" || err != nil {
+	if path, err := deviceNamed(files, "root"); path != "/dev/null" || err != nil {
 		t.Errorf("%q %v", path, err)
 	}
-	if path, err := named(files, "scratch"); path != "/dev/nowhere" || !errors.Is(err, fs.ErrNotExist) {
+	if path, err := deviceNamed(files, "scratch"); path != "/dev/nowhere" || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a device without a node: %q %v", path, err)
 	}
-	if path, err := named(files, "another"); path != "" || err == nil || !strings.Contains(err.Error(), "broken") {
+	if path, err := deviceNamed(files, "another"); path != "" || err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("a device that is not there: %q %v", path, err)
 	}
 }

@@ -68,8 +68,8 @@ func kernelTasks() int {
 	return len(found)
 }
 
-// enter makes the sandbox's root the root, and gives back the memory of the first one.
-func enter() error {
+// enterRoot makes the sandbox's root the root, and gives back the memory of the first one.
+func enterRoot() error {
 	for _, path := range []string{"/dev", "/sys", "/proc"} {
 		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
 			return fmt.Errorf("unmount %s: %w", path, err)

@@ -28,12 +28,12 @@ func (m Machine) layOut() error {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // nothing was written to it
-	p := place{in, m}
-	if err := p.own(); err != nil {
+	p := newRoot{in, m}
+	if err := p.mountOwn(); err != nil {
 		return err
 	}
 	for _, mount := range m.Mounts {
-		if err := p.mount(mount); err != nil {
+		if err := p.mountShown(mount); err != nil {
 			return fmt.Errorf("%s: %w", mount.Destination, err)
 		}
 	}
@@ -50,7 +50,7 @@ func (m Machine) mountRoot() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(mkdir(lower), mkdir(scratch), mkdir(root)); err != nil {
+	if err := errors.Join(makeDir(lower), makeDir(scratch), makeDir(root)); err != nil {
 		return err
 	}
 	if err := unix.Mount(template, lower, "erofs", unix.MS_RDONLY|unix.MS_NODEV, ""); err != nil {
@@ -60,7 +60,7 @@ func (m Machine) mountRoot() error {
 		return fmt.Errorf("mount the disk: %w", err)
 	}
 	files, work := filepath.Join(scratch, "files"), filepath.Join(scratch, "work")
-	if err := errors.Join(mkdir(files), mkdir(work)); err != nil {
+	if err := errors.Join(makeDir(files), makeDir(work)); err != nil {
 		return err
 	}
 	options := "lowerdir=" + lower + ",upperdir=" + files + ",workdir=" + work
@@ -70,20 +70,20 @@ func (m Machine) mountRoot() error {
 	return nil
 }
 
-// place is the sandbox's root, in which no link leads out.
-type place struct {
+// newRoot is the sandbox's root, in which no link leads out.
+type newRoot struct {
 	root *os.Root
 	of   Machine
 }
 
-// on has do mount something at a path inside, which is made if it is not there.
-func (p place) on(path string, file bool, do func(target string) error) error {
+// mountOn has do mount something at a path inside, which is made if it is not there.
+func (p newRoot) mountOn(path string, file bool, do func(target string) error) error {
 	rel, err := filepath.Rel("/", path)
 	if err != nil {
 		return err
 	}
 	if _, err := p.root.Stat(rel); errors.Is(err, os.ErrNotExist) {
-		if err := p.make(rel, file); err != nil {
+		if err := p.makePath(rel, file); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (p place) on(path string, file bool, do func(target string) error) error {
 	return do("/proc/self/fd/" + strconv.Itoa(fd))
 }
 
-func (p place) make(rel string, file bool) error {
+func (p newRoot) makePath(rel string, file bool) error {
 	if !file {
 		return p.root.MkdirAll(rel, 0o755)
 	}
@@ -111,17 +111,17 @@ func (p place) make(rel string, file bool) error {
 }
 
 // fileSystem mounts a file system at a path inside.
-func (p place) fileSystem(source, at, kind string, flags uintptr, options string) error {
-	err := p.on(at, false, func(target string) error { return unix.Mount(source, target, kind, flags, options) })
+func (p newRoot) fileSystem(source, at, kind string, flags uintptr, options string) error {
+	err := p.mountOn(at, false, func(target string) error { return unix.Mount(source, target, kind, flags, options) })
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", at, err)
 	}
 	return nil
 }
 
-// own are the kernel's file systems. Of the machine's devices there are those that every
+// mountOwn are the kernel's file systems. Of the machine's devices there are those that every
 // sandbox has: not its disks, nor the channel. /sys is empty, because root could write there.
-func (p place) own() error {
+func (p newRoot) mountOwn() error {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	return errors.Join(
 		p.fileSystem("proc", "/proc", "proc", quiet, ""),
@@ -132,7 +132,7 @@ func (p place) own() error {
 	)
 }
 
-func (p place) devices() error {
+func (p newRoot) devices() error {
 	unix.Umask(0)
 	defer unix.Umask(0o022)
 	var errs []error
@@ -148,8 +148,8 @@ func (p place) devices() error {
 	return errors.Join(errs...)
 }
 
-// mount shows one of the machine's mounts.
-func (p place) mount(m Mount) error {
+// mountShown shows one of the machine's mounts.
+func (p newRoot) mountShown(m Mount) error {
 	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
 	if m.ReadOnly {
 		flags |= unix.MS_RDONLY
@@ -164,13 +164,13 @@ func (p place) mount(m Mount) error {
 		}
 		return p.fileSystem(at, m.Destination, "erofs", flags|unix.MS_RDONLY, "")
 	case Disk:
-		return p.disk(m, flags)
+		return p.mountDisk(m, flags)
 	case File:
-		return p.on(m.Destination, true, func(target string) error {
+		return p.mountOn(m.Destination, true, func(target string) error {
 			if err := unix.Mount(filepath.Join(FileDir, m.Source), target, "", unix.MS_BIND, ""); err != nil {
 				return err
 			}
-			return p.on(m.Destination, true, func(target string) error {
+			return p.mountOn(m.Destination, true, func(target string) error {
 				return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
 			})
 		})
@@ -179,15 +179,15 @@ func (p place) mount(m Mount) error {
 	}
 }
 
-// disk shows a directory of a disk: its own top has what belongs to its file system.
-func (p place) disk(m Mount, flags uintptr) error {
+// mountDisk shows a directory of a disk: its own top has what belongs to its file system.
+func (p newRoot) mountDisk(m Mount, flags uintptr) error {
 	at, err := p.of.device(m.Source)
 	if err != nil {
 		return err
 	}
 	top := "/disk-" + m.Source
 	files := filepath.Join(top, "files")
-	if err := errors.Join(mkdir(top), unix.Mount(at, top, "ext4", flags|unix.MS_NOATIME, "")); err != nil {
+	if err := errors.Join(makeDir(top), unix.Mount(at, top, "ext4", flags|unix.MS_NOATIME, "")); err != nil {
 		return err
 	}
 	if err := os.Mkdir(files, 0o700); err != nil && !errors.Is(err, os.ErrExist) {

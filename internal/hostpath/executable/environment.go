@@ -36,7 +36,7 @@ func Environment(environment []string, trees []hostpath.Tree) []string {
 			all = append(all, "HOME="+nowhere)
 		}
 	}
-	if home := valueOf(all, "HOME"); home != "" && within(filepath.Join(home, ".local", "lib"), lookup) {
+	if home := valueOf(all, "HOME"); home != "" && isWithin(filepath.Join(home, ".local", "lib"), lookup) {
 		all = append(all, "PYTHONNOUSERSITE=1") // modules of the user's that every Python loads
 	}
 	return all
@@ -45,7 +45,7 @@ func Environment(environment []string, trees []hostpath.Tree) []string {
 // directoriesOf are those of a list that no sandbox may write.
 func directoriesOf(list string, lookup *hostpath.Lookup) []string {
 	return slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool {
-		if !filepath.IsAbs(dir) || within(dir, lookup) {
+		if !filepath.IsAbs(dir) || isWithin(dir, lookup) {
 			return true
 		}
 		_, err := os.Stat(dir)
@@ -63,7 +63,7 @@ func namesPlace(value string, lookup *hostpath.Lookup) bool {
 			continue
 		}
 		// "-I/dir" has it after the option's letter.
-		if filepath.IsAbs(word[at:]) && within(word[at:], lookup) {
+		if filepath.IsAbs(word[at:]) && isWithin(word[at:], lookup) {
 			return true
 		}
 	}
@@ -79,8 +79,8 @@ func newLookup(trees []hostpath.Tree) *hostpath.Lookup {
 	return lookup
 }
 
-// within is lookup.Within; where that can't be told, it is.
-func within(path string, lookup *hostpath.Lookup) bool {
+// isWithin is lookup.Within; where that can't be told, it is.
+func isWithin(path string, lookup *hostpath.Lookup) bool {
 	if lookup == nil {
 		return true
 	}
@@ -143,7 +143,7 @@ func LookPath(name string, environment []string, trees []hostpath.Tree) string {
 	lookup := newLookup(trees)
 	for _, dir := range directoriesOf(valueOf(environment, "PATH"), lookup) {
 		path, err := exec.LookPath(filepath.Join(dir, name))
-		if err == nil && !within(path, lookup) {
+		if err == nil && !isWithin(path, lookup) {
 			return path
 		}
 	}

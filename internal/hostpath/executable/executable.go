@@ -39,11 +39,11 @@ type Program struct {
 // is ready. Safe for concurrent use.
 type Sums struct {
 	mu    sync.Mutex // guards known
-	known map[state]string
+	known map[fileState]string
 }
 
-// state is a file as it was when it was read.
-type state struct {
+// fileState is a file as it was when it was read.
+type fileState struct {
 	device, inode  uint64
 	size           int64
 	written, moved unix.Timespec
@@ -57,12 +57,12 @@ func (s *Sums) Open(argv []string, dir string, writable []hostpath.Tree) (*Progr
 	p := &Program{argv: argv}
 	h := sha256.New()
 	for i, name := range Files(argv, dir) {
-		path, err := open(name, writable)
+		path, err := openUnwritable(name, writable)
 		if err != nil {
 			p.Close()
 			return nil, err
 		}
-		sum, begin, err := s.read(path)
+		sum, begin, err := s.digestFile(path)
 		if i == 0 {
 			p.path, p.script = path, bytes.HasPrefix(begin, []byte("#!"))
 		} else {
@@ -117,8 +117,8 @@ func CheckStrangers(argv []string, dir string) error {
 	return nil
 }
 
-// open opens a file, and refuses one that somebody inside may write.
-func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
+// openUnwritable opens a file, and refuses one that somebody inside may write.
+func openUnwritable(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 	path, err := hostpath.Resolve(name, writable)
 	if err != nil {
 		return nil, fmt.Errorf("the program %s can't be opened: %w", name, err)
@@ -159,7 +159,7 @@ func Places(argv []string, dir string, environment map[string]string) []string {
 	}
 	add(dir)
 	for _, arg := range argv[min(1, len(argv)):] {
-		for _, name := range named(arg) {
+		for _, name := range namesOf(arg) {
 			add(name)
 		}
 	}
@@ -195,8 +195,8 @@ func CheckPlaces(places []string, writable []hostpath.Tree) error {
 	return nil
 }
 
-// named are the names that an argument may be: itself, and what it gives an option.
-func named(arg string) []string {
+// namesOf are the names that an argument may be: itself, and what it gives an option.
+func namesOf(arg string) []string {
 	if _, value, given := strings.Cut(arg, "="); given && value != "" {
 		return []string{arg, value}
 	}
@@ -217,7 +217,7 @@ func Files(argv []string, dir string) []string {
 		files = append(files, at)
 	}
 	for _, arg := range argv[1:] {
-		for _, name := range named(arg) {
+		for _, name := range namesOf(arg) {
 			if !filepath.IsAbs(name) && dir != "" {
 				name = filepath.Join(dir, name)
 			}
@@ -254,8 +254,8 @@ func interpreter(name string) string {
 	return strings.Fields(words)[0]
 }
 
-// read gives the digest of a file, and how it begins.
-func (s *Sums) read(path *hostpath.Path) (sum string, begin []byte, err error) {
+// digestFile gives the digest of a file, and how it begins.
+func (s *Sums) digestFile(path *hostpath.Path) (sum string, begin []byte, err error) {
 	file, err := path.Reader()
 	if err != nil {
 		return "", nil, err
@@ -271,8 +271,8 @@ func (s *Sums) read(path *hostpath.Path) (sum string, begin []byte, err error) {
 		return "", nil, err
 	}
 	begin = begin[:n]
-	is := state{device: st.Dev, inode: st.Ino, size: st.Size, written: st.Mtim, moved: st.Ctim}
-	if sum, known := s.get(is); known {
+	is := fileState{device: st.Dev, inode: st.Ino, size: st.Size, written: st.Mtim, moved: st.Ctim}
+	if sum, known := s.getSum(is); known {
 		return sum, begin, nil
 	}
 	h := sha256.New()
@@ -280,25 +280,25 @@ func (s *Sums) read(path *hostpath.Path) (sum string, begin []byte, err error) {
 		return "", nil, err
 	}
 	sum = hex.EncodeToString(h.Sum(nil))
-	s.put(is, sum)
+	s.putSum(is, sum)
 	return sum, begin, nil
 }
 
 // maxSums bounds what is remembered.
 const maxSums = 64
 
-func (s *Sums) get(is state) (sum string, known bool) {
+func (s *Sums) getSum(is fileState) (sum string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum, known = s.known[is]
 	return sum, known
 }
 
-func (s *Sums) put(is state, sum string) {
+func (s *Sums) putSum(is fileState, sum string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil || len(s.known) >= maxSums {
-		s.known = map[state]string{}
+		s.known = map[fileState]string{}
 	}
 	s.known[is] = sum
 }

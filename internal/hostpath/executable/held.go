@@ -73,21 +73,21 @@ func (h *Held) Name() (string, error) {
 	if pinned && h.is == now {
 		return h.name, nil
 	}
-	err = h.check(found)
+	err = h.checkProgram(found)
 	switch {
 	case errors.Is(err, fault.ErrForbidden) && pinned && h.is.Identity != now.Identity:
 		return h.name, nil
 	case err != nil:
 		return "", err
 	}
-	return h.keep(found)
+	return h.keepProgram(found)
 }
 
-// keep has the program that was looked at be the one that is held.
-func (h *Held) keep(found *hostpath.Path) (_ string, err error) {
+// keepProgram has the program that was looked at be the one that is held.
+func (h *Held) keepProgram(found *hostpath.Path) (_ string, err error) {
 	h.name = h.path
 	if h.dir != "" {
-		h.name, err = h.pin(found)
+		h.name, err = h.pinProgram(found)
 	}
 	if err == nil {
 		h.is, err = versionOf(found) // a second name is a change
@@ -99,8 +99,8 @@ func (h *Held) keep(found *hostpath.Path) (_ string, err error) {
 	return h.name, nil
 }
 
-// check refuses what is no program, and what a sandbox could have written.
-func (h *Held) check(found *hostpath.Path) error {
+// checkProgram refuses what is no program, and what a sandbox could have written.
+func (h *Held) checkProgram(found *hostpath.Path) error {
 	if found.ID.Type != hostpath.File || unix.Access(found.Proc(), unix.X_OK) != nil {
 		return fault.New(fault.ErrUnavailable, "%s is not an executable file", h.path)
 	}
@@ -125,9 +125,9 @@ const MoveOwn = "move it elsewhere and name that in the configuration, or instal
 // oldPins is how long another version's name is kept: somebody may be about to start it.
 const oldPins = 24 * time.Hour
 
-// pin gives what is open its second name. Where that could not be started, because the directory's file system
+// pinProgram gives what is open its second name. Where that could not be started, because the directory's file system
 // does not allow it, the program is started by its own.
-func (h *Held) pin(found *hostpath.Path) (name string, err error) {
+func (h *Held) pinProgram(found *hostpath.Path) (name string, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(found.Fd(), &st); err != nil {
 		return "", err

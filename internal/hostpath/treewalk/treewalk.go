@@ -68,10 +68,10 @@ func Walk(ctx context.Context, dir *hostpath.Path, at string, b Bounds, visit fs
 	w := &walker{visit: visit, left: b, bounds: b}
 	begin, err := dir.Below(at, hostpath.Identity{})
 	if err != nil {
-		return ended(visit(at, nil, err))
+		return endError(visit(at, nil, err))
 	}
 	defer begin.Close()
-	return w.from(ctx, begin.Fd(), at)
+	return w.walkFrom(ctx, begin.Fd(), at)
 }
 
 // WalkRoot is Walk for who has a root of the directory, all of which it looks through.
@@ -84,10 +84,10 @@ func WalkRootAt(ctx context.Context, root *os.Root, at string, b Bounds, visit f
 	w := &walker{visit: visit, left: b, bounds: b}
 	begin, err := openBelow(root, at)
 	if err != nil {
-		return ended(visit(at, nil, err))
+		return endError(visit(at, nil, err))
 	}
 	defer unix.Close(begin) //nolint:errcheck // nothing was written to it
-	return w.from(ctx, begin, at)
+	return w.walkFrom(ctx, begin, at)
 }
 
 // openBelow opens a directory below a root name by name: a root itself follows the links in it.
@@ -100,13 +100,13 @@ func openBelow(root *os.Root, at string) (int, error) {
 		return -1, err
 	}
 	defer top.Close()
-	fd, err := open(int(top.Fd()), ".")
+	fd, err := openDir(int(top.Fd()), ".")
 	for name := range strings.SplitSeq(path.Clean(at), "/") {
 		if err != nil {
 			break
 		}
 		above := fd
-		fd, err = open(above, name)
+		fd, err = openDir(above, name)
 		_ = unix.Close(above)
 	}
 	if err != nil {
@@ -122,29 +122,29 @@ type walker struct {
 	left   Bounds // of Entries and Names
 }
 
-// from looks at the beginning, which is open, and through it.
-func (w *walker) from(ctx context.Context, fd int, at string) error {
+// walkFrom looks at the beginning, which is open, and through it.
+func (w *walker) walkFrom(ctx context.Context, fd int, at string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	info, err := os.Stat(procName(fd))
 	if err != nil {
-		return ended(w.visit(at, nil, err))
+		return endError(w.visit(at, nil, err))
 	}
-	d := beginning{fs.FileInfoToDirEntry(info), path.Base(at)}
+	d := walkStart{fs.FileInfoToDirEntry(info), path.Base(at)}
 	if err := w.visit(at, d, nil); err != nil || !info.IsDir() {
-		return ended(err)
+		return endError(err)
 	}
-	err = w.enter(ctx, fd, ".", at, d, 0)
+	err = w.enterDir(ctx, fd, ".", at, d, 0)
 	if errors.Is(err, fs.SkipDir) {
 		return nil
 	}
-	return ended(err)
+	return endError(err)
 }
 
-// enter looks through a directory that has a name in an open one.
-func (w *walker) enter(ctx context.Context, in int, base, at string, d fs.DirEntry, depth int) error {
-	fd, err := open(in, base)
+// enterDir looks through a directory that has a name in an open one.
+func (w *walker) enterDir(ctx context.Context, in int, base, at string, d fs.DirEntry, depth int) error {
+	fd, err := openDir(in, base)
 	if err != nil {
 		return w.visit(at, d, &fs.PathError{Op: "open", Path: at, Err: err})
 	}
@@ -155,7 +155,7 @@ func (w *walker) enter(ctx context.Context, in int, base, at string, d fs.DirEnt
 		part, err := dir.ReadDir(readAtOnce)
 		slices.SortFunc(part, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 		for _, one := range part {
-			if err := w.entry(ctx, fd, at, one, depth); err != nil {
+			if err := w.visitEntry(ctx, fd, at, one, depth); err != nil {
 				return err // fs.SkipDir of something that is no directory: the rest of this one
 			}
 		}
@@ -163,23 +163,23 @@ func (w *walker) enter(ctx context.Context, in int, base, at string, d fs.DirEnt
 			return nil
 		}
 		if err != nil {
-			return w.visit(at, d, named(at, err))
+			return w.visit(at, d, withName(at, err))
 		}
 	}
 }
 
-// entry looks at one name of a directory.
-func (w *walker) entry(ctx context.Context, in int, at string, d fs.DirEntry, depth int) error {
+// visitEntry looks at one name of a directory.
+func (w *walker) visitEntry(ctx context.Context, in int, at string, d fs.DirEntry, depth int) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	name := path.Join(at, d.Name())
-	if err := w.count(name, d.IsDir(), depth); err != nil {
+	if err := w.countEntry(name, d.IsDir(), depth); err != nil {
 		return err
 	}
 	err := w.visit(name, d, nil)
 	if err == nil && d.IsDir() {
-		err = w.enter(ctx, in, d.Name(), name, d, depth+1)
+		err = w.enterDir(ctx, in, d.Name(), name, d, depth+1)
 	}
 	if errors.Is(err, fs.SkipDir) && d.IsDir() {
 		return nil
@@ -187,7 +187,7 @@ func (w *walker) entry(ctx context.Context, in int, at string, d fs.DirEntry, de
 	return err
 }
 
-func (w *walker) count(name string, isDir bool, depth int) error {
+func (w *walker) countEntry(name string, isDir bool, depth int) error {
 	w.left.Entries--
 	w.left.Names -= len(name)
 	switch {
@@ -196,21 +196,21 @@ func (w *walker) count(name string, isDir bool, depth int) error {
 	case w.left.Names < 0:
 		return &BoundError{fmt.Sprintf("has paths of more than %d MiB in it", w.bounds.Names>>20)}
 	case len(name) > longestPath:
-		return &BoundError{fmt.Sprintf("has paths of more than %d bytes in %s", longestPath, top(name))}
+		return &BoundError{fmt.Sprintf("has paths of more than %d bytes in %s", longestPath, topName(name))}
 	case isDir && depth >= w.bounds.Depth:
-		return &BoundError{fmt.Sprintf("has more than %d directories in each other in %s", w.bounds.Depth, top(name))}
+		return &BoundError{fmt.Sprintf("has more than %d directories in each other in %s", w.bounds.Depth, topName(name))}
 	}
 	return nil
 }
 
-// top is the first part of a name, by which a person finds the rest: whoever made it chose it, so that it is quoted.
-func top(name string) string {
+// topName is the first part of a name, by which a person finds the rest: whoever made it chose it, so that it is quoted.
+func topName(name string) string {
 	first, _, _ := strings.Cut(name, "/")
 	return strconv.Quote(first)
 }
 
-// open opens a directory that has a name in another, and nothing else that may have it by now.
-func open(in int, base string) (int, error) {
+// openDir opens a directory that has a name in another, and nothing else that may have it by now.
+func openDir(in int, base string) (int, error) {
 	for {
 		fd, err := unix.Openat(in, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		if !errors.Is(err, unix.EINTR) {
@@ -222,8 +222,8 @@ func open(in int, base string) (int, error) {
 // procName is a name of an open file in this process alone.
 func procName(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// named is an error with a name in the place of a descriptor's.
-func named(at string, err error) error {
+// withName is an error with a name in the place of a descriptor's.
+func withName(at string, err error) error {
 	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: of.Op, Path: at, Err: of.Err}
 	}
@@ -233,19 +233,19 @@ func named(at string, err error) error {
 	return err
 }
 
-// ended is what a walk says in the end: that visit wanted no more is no error.
-func ended(err error) error {
+// endError is what a walk says in the end: that visit wanted no more is no error.
+func endError(err error) error {
 	if errors.Is(err, fs.SkipDir) || errors.Is(err, fs.SkipAll) {
 		return nil
 	}
 	return err
 }
 
-// beginning is the entry of where a walk begins.
-type beginning struct {
+// walkStart is the entry of where a walk begins.
+type walkStart struct {
 	fs.DirEntry
 
 	name string
 }
 
-func (b beginning) Name() string { return b.name }
+func (b walkStart) Name() string { return b.name }

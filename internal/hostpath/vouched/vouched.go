@@ -37,8 +37,8 @@ type Book struct{ path string }
 // Open is the book at a path, which may not be there yet.
 func Open(path string) *Book { return &Book{path: path} }
 
-// entry is what was in a file, and when it was noted, or used later, to a day.
-type entry struct {
+// vouchedEntry is what was in a file, and when it was noted, or used later, to a day.
+type vouchedEntry struct {
 	Digest string    `json:"digest"`
 	Noted  time.Time `json:"noted"`
 }
@@ -80,9 +80,9 @@ func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees 
 	read := path // with its "..", which lead on from where a link before them leads
 	path = filepath.Clean(path)
 	digest := Digest(data)
-	known, err := b.read()
+	known, err := b.readEntries()
 	if err == nil && known[path].Digest == digest {
-		return b.renew(ctx, path, known[path])
+		return b.renewEntry(ctx, path, known[path])
 	}
 	tree, theirs, looked := hostpath.Within(read, trees)
 	var stranger *hostpath.Stranger
@@ -93,7 +93,7 @@ func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees 
 	case looked != nil:
 		return fault.Wrap(fault.ErrUnavailable, looked, "where the %s %s lies can't be looked at", what, path)
 	case !theirs && stranger == nil:
-		if !has(read, data) {
+		if !fileHas(read, data) {
 			return nil
 		}
 		return b.Vouch(ctx, path, data)
@@ -103,8 +103,8 @@ func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees 
 	return &UnseenError{What: what, Path: path, Tree: tree.Path, Stranger: stranger, Digest: digest}
 }
 
-// has tells whether what was read is what a file has now. An ignore file that is gone says as much as an empty one.
-func has(path string, data []byte) bool {
+// fileHas tells whether what was read is what a file has now. An ignore file that is gone says as much as an empty one.
+func fileHas(path string, data []byte) bool {
 	file, err := hostpath.Resolve(path, nil)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) && len(data) == 0
@@ -120,25 +120,25 @@ func has(path string, data []byte) bool {
 // renewAfter is how long an entry counts as used: a use after that is noted.
 const renewAfter = 24 * time.Hour
 
-// renew notes that an entry is used, so that it is not the one that is forgotten.
-func (b *Book) renew(ctx context.Context, path string, e entry) error {
+// renewEntry notes that an entry is used, so that it is not the one that is forgotten.
+func (b *Book) renewEntry(ctx context.Context, path string, e vouchedEntry) error {
 	if time.Since(e.Noted) < renewAfter {
 		return nil
 	}
-	return b.change(ctx, func(all map[string]entry) {
+	return b.change(ctx, func(all map[string]vouchedEntry) {
 		if all[path] == e { // otherwise it was noted, or taken back, just now
-			all[path] = entry{Digest: e.Digest, Noted: time.Now().UTC()}
+			all[path] = vouchedEntry{Digest: e.Digest, Noted: time.Now().UTC()}
 		}
 	})
 }
 
 // Vouch notes that a person has seen what is in a file, as it was read.
 func (b *Book) Vouch(ctx context.Context, path string, data []byte) error {
-	if known, err := b.read(); err == nil && known[filepath.Clean(path)].Digest == Digest(data) {
+	if known, err := b.readEntries(); err == nil && known[filepath.Clean(path)].Digest == Digest(data) {
 		return nil
 	}
-	return b.change(ctx, func(all map[string]entry) {
-		all[filepath.Clean(path)] = entry{Digest: Digest(data), Noted: time.Now().UTC()}
+	return b.change(ctx, func(all map[string]vouchedEntry) {
+		all[filepath.Clean(path)] = vouchedEntry{Digest: Digest(data), Noted: time.Now().UTC()}
 		for len(all) > mostFiles {
 			oldest := ""
 			for name, e := range all {
@@ -153,15 +153,15 @@ func (b *Book) Vouch(ctx context.Context, path string, data []byte) error {
 
 // Forget takes that back. known is false for a file of which nothing was noted.
 func (b *Book) Forget(ctx context.Context, path string) (known bool, err error) {
-	err = b.change(ctx, func(all map[string]entry) {
+	err = b.change(ctx, func(all map[string]vouchedEntry) {
 		_, known = all[filepath.Clean(path)]
 		delete(all, filepath.Clean(path))
 	})
 	return known, err
 }
 
-// read is nil where there is no book yet.
-func (b *Book) read() (map[string]entry, error) {
+// readEntries is nil where there is no book yet.
+func (b *Book) readEntries() (map[string]vouchedEntry, error) {
 	text, err := os.ReadFile(b.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // nobody has vouched for anything
@@ -169,7 +169,7 @@ func (b *Book) read() (map[string]entry, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "what people have vouched for can't be read")
 	}
-	all := map[string]entry{}
+	all := map[string]vouchedEntry{}
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "%s, which has the files that you have vouched for, can't be read; remove it, and allow them again", b.path)
 	}
@@ -177,7 +177,7 @@ func (b *Book) read() (map[string]entry, error) {
 }
 
 // change changes the file while nobody else does.
-func (b *Book) change(ctx context.Context, do func(map[string]entry)) error {
+func (b *Book) change(ctx context.Context, do func(map[string]vouchedEntry)) error {
 	if err := os.MkdirAll(filepath.Dir(b.path), 0o700); err != nil {
 		return err
 	}
@@ -186,12 +186,12 @@ func (b *Book) change(ctx context.Context, do func(map[string]entry)) error {
 		return err
 	}
 	defer func() { _ = lock.Release() }() // it goes with this process
-	all, err := b.read()
+	all, err := b.readEntries()
 	if err != nil {
 		return err
 	}
 	if all == nil {
-		all = map[string]entry{}
+		all = map[string]vouchedEntry{}
 	}
 	do(all)
 	text, err := json.Marshal(all)

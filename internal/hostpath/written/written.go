@@ -31,8 +31,8 @@ const (
 	mostBytes = 64 << 20
 )
 
-// line is a directory as the file has it.
-type line struct {
+// fileLine is a directory as the file has it.
+type fileLine struct {
 	Path string            `json:"path"`
 	ID   hostpath.Identity `json:"id"`
 	// Covered: see hostpath.Tree. A directory has a line for each way in which it was covered.
@@ -53,7 +53,7 @@ type Record struct {
 // Open reads the record at a path, or begins it. One that can't be read is fault.ErrUnavailable:
 // without it nobody knows where agents may have left links.
 func Open(path string) (*Record, error) {
-	trees, torn, err := read(path)
+	trees, torn, err := readTrees(path)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func Open(path string) (*Record, error) {
 
 // Read is what a record has, for who does not write it; none if there is no record.
 func Read(path string) ([]hostpath.Tree, error) {
-	trees, _, err := read(path)
+	trees, _, err := readTrees(path)
 	return trees, err
 }
 
@@ -179,14 +179,14 @@ func unwritten(err error) error {
 func textOf(trees []hostpath.Tree) []byte {
 	var text bytes.Buffer
 	for _, t := range trees {
-		data, _ := json.Marshal(line(t)) // strings and numbers
+		data, _ := json.Marshal(fileLine(t)) // strings and numbers
 		text.Write(append(data, '\n'))
 	}
 	return text.Bytes()
 }
 
-// read reads the file. torn tells that its end is no whole line.
-func read(path string) (trees []hostpath.Tree, torn bool, err error) {
+// readTrees reads the file. torn tells that its end is no whole line.
+func readTrees(path string) (trees []hostpath.Tree, torn bool, err error) {
 	text, err := contents(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -198,7 +198,7 @@ func read(path string) (trees []hostpath.Tree, torn bool, err error) {
 		if !bytes.HasSuffix(at, []byte("\n")) {
 			return trees, true, nil
 		}
-		var l line
+		var l fileLine
 		if err := json.Unmarshal(at, &l); err != nil || l.Path == "" {
 			return nil, false, unreadable(path, fmt.Errorf("the line %.80q is no directory", at))
 		}

@@ -56,7 +56,7 @@ func Reserve(ctx context.Context, n int) error {
 	if more <= 0 {
 		return nil
 	}
-	if err := s.take(more); !promised {
+	if err := s.takeBytes(more); !promised {
 		return err
 	}
 	return nil
@@ -93,7 +93,7 @@ func WriteList[T any](ctx context.Context, w http.ResponseWriter, status int, al
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	out := timed{w: w, control: http.NewResponseController(w), began: time.Now()}
-	defer out.end()
+	defer out.endWrites()
 	before := "["
 	for one := range all {
 		_, err := io.WriteString(&out, before)
@@ -138,7 +138,7 @@ func WriteError(w http.ResponseWriter, contentType string, status int, v any) {
 func writeTyped(w http.ResponseWriter, status int, v any) error {
 	w.WriteHeader(status)
 	out := timed{w: w, control: http.NewResponseController(w), began: time.Now()}
-	defer out.end()
+	defer out.endWrites()
 	err := json.MarshalWrite(&out, v, jsonv1.DefaultOptionsV1())
 	if err == nil {
 		_, err = io.WriteString(&out, "\n")
@@ -153,7 +153,7 @@ func writeTyped(w http.ResponseWriter, status int, v any) error {
 // taken room; a client that does not keep up is cut off.
 func WriteBytes(w http.ResponseWriter, data []byte) error {
 	out := timed{w: w, control: http.NewResponseController(w), began: time.Now()}
-	defer out.end()
+	defer out.endWrites()
 	const piece = 64 << 10 // so that each has a deadline of its own
 	for len(data) > 0 {
 		n := min(piece, len(data))
@@ -175,23 +175,23 @@ type timed struct {
 
 // Write implements io.Writer.
 func (t *timed) Write(p []byte) (int, error) {
-	t.until(t.began.Add(answerTimeout + time.Duration(t.written/answerRate)*time.Second))
+	t.setDeadline(t.began.Add(answerTimeout + time.Duration(t.written/answerRate)*time.Second))
 	n, err := t.w.Write(p)
 	t.written += int64(n)
 	return n, err
 }
 
-// until sets the deadline of what is written.
-func (t *timed) until(at time.Time) {
+// setDeadline sets the deadline of what is written.
+func (t *timed) setDeadline(at time.Time) {
 	_ = t.control.SetWriteDeadline(at) // a writer of tests has no connection, and no deadlines
 }
 
-// end sends what is still with the server, in time, and takes the deadline back: the connection goes on.
-func (t *timed) end() {
+// endWrites sends what is still with the server, in time, and takes the deadline back: the connection goes on.
+func (t *timed) endWrites() {
 	if t.written >= bufferedAnswer {
 		_ = t.control.Flush() // who is gone needs it no more
 	}
-	t.until(time.Time{})
+	t.setDeadline(time.Time{})
 }
 
 // Prompt is w for an answer that comes piece by piece, each of which its client must take as it would a
@@ -210,13 +210,13 @@ type prompt struct {
 // Write implements http.ResponseWriter.
 func (p *prompt) Write(b []byte) (int, error) {
 	p.unsent += len(b)
-	defer p.hurry()()
+	defer p.setPromptDeadline()()
 	return p.ResponseWriter.Write(b)
 }
 
 // FlushError is for http.ResponseController.
 func (p *prompt) FlushError() error {
-	defer p.hurry()()
+	defer p.setPromptDeadline()()
 	p.unsent = 0
 	return p.control.Flush()
 }
@@ -224,9 +224,9 @@ func (p *prompt) FlushError() error {
 // Unwrap is for http.ResponseController.
 func (p *prompt) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// hurry sets the deadline of what was not sent yet; ease takes it back, because there may be nothing to
+// setPromptDeadline sets the deadline of what was not sent yet; ease takes it back, because there may be nothing to
 // write for long.
-func (p *prompt) hurry() (ease func()) {
+func (p *prompt) setPromptDeadline() (ease func()) {
 	at := time.Now().Add(answerTimeout + time.Duration(p.unsent/answerRate)*time.Second)
 	_ = p.control.SetWriteDeadline(at) // a writer of tests has no connection, and no deadlines
 	return func() { _ = p.control.SetWriteDeadline(time.Time{}) }

@@ -34,7 +34,7 @@ func ReadJSON(r *http.Request, most int64, v any) (empty bool, err error) {
 	if err := TakeDecoded(r.Context(), body, v); err != nil {
 		return false, err
 	}
-	if err := explain(json.Unmarshal(body, v, json.RejectUnknownMembers(true))); err != nil {
+	if err := explainBody(json.Unmarshal(body, v, json.RejectUnknownMembers(true))); err != nil {
 		return false, err
 	}
 	return false, CheckCounts(v)
@@ -52,8 +52,8 @@ func CheckText(data []byte) error {
 	return fault.Invalid("a text of the request is no UTF-8, or has half of a surrogate pair, and can't be taken as it is; write such bytes to a file by base64, or have a command inside make them")
 }
 
-// explain says what of a body is wrong in the words of whoever wrote it.
-func explain(err error) error {
+// explainBody says what of a body is wrong in the words of whoever wrote it.
+func explainBody(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ const unreadTimeout = time.Second
 // What a request takes of a Room and an Underway is given back when the server keeps nothing of it any more.
 func Hurried(next http.Handler) http.Handler {
 	return httphead.Behind(httphead.Untaken, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sends(r.Context(), r.ContentLength != 0 && r.ProtoMajor < 2)
+		noteBody(r.Context(), r.ContentLength != 0 && r.ProtoMajor < 2)
 		if r.ContentLength != 0 {
 			// A writer of tests has no connection.
 			defer func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout)) }()

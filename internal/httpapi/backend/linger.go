@@ -126,9 +126,9 @@ func LingerContext(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// sends notes whether the last request of a connection has a body. HTTP/2 ends the body of
+// noteBody notes whether the last request of a connection has a body. HTTP/2 ends the body of
 // one request without the connection.
-func sends(ctx context.Context, body bool) {
+func noteBody(ctx context.Context, body bool) {
 	if c, ok := ctx.Value(lingerKey{}).(*lingeringConn); ok {
 		c.sending.Store(body)
 	}

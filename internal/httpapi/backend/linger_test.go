@@ -224,7 +224,7 @@ func TestNothingLingersAfterItsListener(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sends(LingerContext(t.Context(), accepted), true)
+		noteBody(LingerContext(t.Context(), accepted), true)
 		began := time.Now()
 		_ = accepted.Close()
 		synctest.Wait()

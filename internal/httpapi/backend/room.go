@@ -64,9 +64,9 @@ func Visitors(owner string) string { return "visitors of " + owner }
 // keeps nothing of the request any more.
 func (r *Room) Enter(ctx context.Context, owner string) (within context.Context, leave func()) {
 	s := &share{room: r, owner: owner}
-	over := httphead.WhenOver(ctx, s.over)
+	over := httphead.WhenOver(ctx, s.giveRest)
 	return context.WithValue(ctx, roomKey{}, s), func() {
-		s.leave()
+		s.leaveBuffered()
 		over()
 	}
 }
@@ -79,7 +79,7 @@ func Take(ctx context.Context, n int) error {
 	if !ok {
 		return nil
 	}
-	return s.take(int64(n))
+	return s.takeBytes(int64(n))
 }
 
 // Account is the room of the request of ctx for what is counted elsewhere; nil: it has entered
@@ -95,15 +95,15 @@ func Account(ctx context.Context) httphead.Account {
 type account struct{ of *share }
 
 // Take takes bytes; false: there is no room.
-func (a account) Take(bytes int64) bool { return a.of.take(bytes) == nil }
+func (a account) Take(bytes int64) bool { return a.of.takeBytes(bytes) == nil }
 
 // Give gives some back.
-func (a account) Give(bytes int64) { a.of.give(bytes) }
+func (a account) Give(bytes int64) { a.of.giveBytes(bytes) }
 
 // Give gives back n bytes of what the request of ctx has taken.
 func Give(ctx context.Context, n int) {
 	if s, ok := ctx.Value(roomKey{}).(*share); ok {
-		s.give(int64(n))
+		s.giveBytes(int64(n))
 	}
 }
 
@@ -115,7 +115,7 @@ func Lend(ctx context.Context, n int) (giveBack func(), err error) {
 	return func() { Give(ctx, n) }, nil
 }
 
-func (s *share) give(n int64) {
+func (s *share) giveBytes(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left { // what is left of it is for the server, until that has done with the request
@@ -124,8 +124,8 @@ func (s *share) give(n int64) {
 	s.giveLocked(max(min(n, s.taken-s.buffered), 0))
 }
 
-// give gives back what an owner had.
-func (r *Room) give(owner string, n int64) {
+// giveBytes gives back what an owner had.
+func (r *Room) giveBytes(owner string, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all -= n
@@ -134,7 +134,7 @@ func (r *Room) give(owner string, n int64) {
 	}
 }
 
-func (s *share) take(n int64) error {
+func (s *share) takeBytes(n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.takeLocked(n)
@@ -181,11 +181,11 @@ func (s *share) takeLocked(n int64) error {
 // none of that any more. What Buffered took stays: the server may have it still.
 func Release(ctx context.Context) {
 	if s, ok := ctx.Value(roomKey{}).(*share); ok {
-		s.release()
+		s.releaseShare()
 	}
 }
 
-func (s *share) release() {
+func (s *share) releaseShare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.giveLocked(s.taken - s.buffered)
@@ -203,20 +203,20 @@ func (s *share) drained() {
 // giveLocked needs mu.
 func (s *share) giveLocked(n int64) {
 	s.taken -= n
-	s.room.give(s.owner, n)
+	s.room.giveBytes(s.owner, n)
 }
 
-// leave gives back all but what is buffered and has the request take no more, in one step: nobody would give back what
+// leaveBuffered gives back all but what is buffered and has the request take no more, in one step: nobody would give back what
 // was taken between the two.
-func (s *share) leave() {
+func (s *share) leaveBuffered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.giveLocked(s.taken - s.buffered)
 	s.left = true
 }
 
-// over gives back what is left.
-func (s *share) over() { s.drained() }
+// giveRest gives back what is left.
+func (s *share) giveRest() { s.drained() }
 
 // paceOf is how fast an owner's requests may be read: each byte is work, and the
 // processor is everybody's.
@@ -234,8 +234,8 @@ func (r *Room) paceOf(owner string) *rate.Limiter {
 	return l
 }
 
-// await waits until the request of ctx may have read n bytes more.
-func await(ctx context.Context, n int) error {
+// awaitRoom waits until the request of ctx may have read n bytes more.
+func awaitRoom(ctx context.Context, n int) error {
 	s, ok := ctx.Value(roomKey{}).(*share)
 	if !ok {
 		return nil
@@ -251,20 +251,20 @@ func await(ctx context.Context, n int) error {
 
 // Held is a body whose bytes take room as they come, at the pace of their owner; a
 // read for which there is no room fails with that.
-func Held(ctx context.Context, body io.Reader) io.Reader { return &held{ctx, body} }
+func Held(ctx context.Context, body io.Reader) io.Reader { return &heldRoom{ctx, body} }
 
-type held struct {
+type heldRoom struct {
 	ctx  context.Context //nolint:containedctx // of the one request whose body it is
 	body io.Reader
 }
 
 // Read implements io.Reader.
-func (h *held) Read(p []byte) (int, error) {
+func (h *heldRoom) Read(p []byte) (int, error) {
 	n, err := h.body.Read(p)
 	if taken := Take(h.ctx, n); taken != nil {
 		return 0, taken
 	}
-	if late := await(h.ctx, n); late != nil {
+	if late := awaitRoom(h.ctx, n); late != nil {
 		return 0, late
 	}
 	return n, err

@@ -55,7 +55,7 @@ func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error)
 	defer u.mu.Unlock()
 	if endsSomething(r) && u.ends[owner] < underwayEnds {
 		u.ends[owner]++
-		return httphead.WhenOver(r.Context(), func() { u.leave(u.ends, owner, 0) }), nil
+		return httphead.WhenOver(r.Context(), func() { u.leaveUnderway(u.ends, owner, 0) }), nil
 	}
 	switch of := u.of[owner]; {
 	case of >= UnderwayEach:
@@ -65,7 +65,7 @@ func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error)
 	}
 	u.of[owner]++
 	u.all++
-	return httphead.WhenOver(r.Context(), func() { u.leave(u.of, owner, 1) }), nil
+	return httphead.WhenOver(r.Context(), func() { u.leaveUnderway(u.of, owner, 1) }), nil
 }
 
 // JoinStranger counts a request in that needs no token, and shows no valid one; leave counts it out, and is called once.
@@ -84,7 +84,7 @@ func (u *Underway) JoinStranger(r *http.Request) (leave func(), err error) {
 	}), nil
 }
 
-func (u *Underway) leave(from map[string]int, owner string, ofAll int) {
+func (u *Underway) leaveUnderway(from map[string]int, owner string, ofAll int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.all -= ofAll

@@ -81,11 +81,11 @@ func isFlat(t reflect.Type) bool {
 	}
 }
 
-// weigh is about how many bytes the JSON text of a value of type t takes once it is decoded, beside its own:
+// weighJSON is about how many bytes the JSON text of a value of type t takes once it is decoded, beside its own:
 // two bytes of a list may become hundreds. A text that is no JSON is counted as far as it is; nil is any type.
-func weigh(text []byte, t reflect.Type) int {
+func weighJSON(text []byte, t reflect.Type) int {
 	w := weigher{d: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), fields: map[reflect.Type]map[string]reflect.Type{}}
-	_ = w.value(t) // who decodes it says what is wrong
+	_ = w.weighValue(t) // who decodes it says what is wrong
 	return w.n
 }
 
@@ -94,7 +94,7 @@ func TakeDecoded(ctx context.Context, text []byte, v any) error {
 	if _, ok := ctx.Value(roomKey{}).(*share); !ok {
 		return nil
 	}
-	return Take(ctx, weigh(text, reflect.TypeOf(v)))
+	return Take(ctx, weighJSON(text, reflect.TypeOf(v)))
 }
 
 // weigher counts along a text.
@@ -104,7 +104,7 @@ type weigher struct {
 	n      int
 }
 
-func (w *weigher) value(t reflect.Type) error {
+func (w *weigher) weighValue(t reflect.Type) error {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 		w.n += int(t.Size())
@@ -114,7 +114,7 @@ func (w *weigher) value(t reflect.Type) error {
 	}
 	switch w.d.PeekKind() {
 	case jsontext.KindBeginArray:
-		return w.list(t)
+		return w.weighList(t)
 	case jsontext.KindBeginObject:
 		return w.object(t)
 	default:
@@ -122,7 +122,7 @@ func (w *weigher) value(t reflect.Type) error {
 	}
 }
 
-func (w *weigher) list(t reflect.Type) error {
+func (w *weigher) weighList(t reflect.Type) error {
 	cost, of := perAny, reflect.Type(nil)
 	if t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
 		of = t.Elem()
@@ -133,7 +133,7 @@ func (w *weigher) list(t reflect.Type) error {
 	}
 	for w.d.PeekKind() != jsontext.KindEndArray {
 		w.n += cost
-		if err := w.value(of); err != nil {
+		if err := w.weighValue(of); err != nil {
 			return err
 		}
 	}
@@ -153,9 +153,9 @@ func (w *weigher) object(t reflect.Type) error {
 		if err != nil {
 			return err
 		}
-		cost, of := w.member(t, name)
+		cost, of := w.weighMember(t, name)
 		w.n += cost
-		if err := w.value(of); err != nil {
+		if err := w.weighValue(of); err != nil {
 			return err
 		}
 	}
@@ -174,8 +174,8 @@ func firstGroup(t reflect.Type) int {
 	return 0
 }
 
-// member is what a member of an object takes, and its type.
-func (w *weigher) member(t reflect.Type, name jsontext.Value) (cost int, of reflect.Type) {
+// weighMember is what a member of an object takes, and its type.
+func (w *weigher) weighMember(t reflect.Type, name jsontext.Value) (cost int, of reflect.Type) {
 	switch {
 	case t != nil && t.Kind() == reflect.Map:
 		return perEntry + 2*int(t.Key().Size()+t.Elem().Size()), t.Elem()

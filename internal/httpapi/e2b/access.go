@@ -99,7 +99,7 @@ func makeKey(path string) ([]byte, error) {
 }
 
 // Token implements Access: 64 hexadecimal digits.
-func (k *Keys) Token(sandbox string) string { return k.sum("data", sandbox) }
+func (k *Keys) Token(sandbox string) string { return k.sumFor("data", sandbox) }
 
 // Traffic implements Access. It is "" for a sandbox whose ports are open to all
 // who reach the daemon, which is what clients get unless they ask otherwise.
@@ -108,14 +108,14 @@ func (k *Keys) Traffic(sandbox string) string {
 	if err == nil && publicTraffic(sb.Info().Labels) {
 		return ""
 	}
-	return k.sum("traffic", sandbox)
+	return k.sumFor("traffic", sandbox)
 }
 
 // Contexts implements Access. It is the traffic token whether the sandbox's own ports need it
 // or not: who makes and ends contexts is to have more than the sandbox's id.
-func (k *Keys) Contexts(sandbox string) string { return k.sum("traffic", sandbox) }
+func (k *Keys) Contexts(sandbox string) string { return k.sumFor("traffic", sandbox) }
 
-func (k *Keys) sum(use, sandbox string) string {
+func (k *Keys) sumFor(use, sandbox string) string {
 	h := hmac.New(sha256.New, k.key)
 	h.Write([]byte(use + ":" + sandbox)) // a hash never fails
 	return hex.EncodeToString(h.Sum(nil))

@@ -57,9 +57,9 @@ func newAlarmNews(log alarms.Log) *alarmNews {
 	return &alarmNews{log: log, reading: make(chan struct{}, 1), watched: map[string]*sandboxAlarms{}}
 }
 
-// watch notes from where on a sandbox's alarms are news: from now on, unless it is watched
+// watchAlarms notes from where on a sandbox's alarms are news: from now on, unless it is watched
 // already. gone tells of which sandboxes nobody asks any more.
-func (n *alarmNews) watch(sandbox string, gone func(id string) bool) {
+func (n *alarmNews) watchAlarms(sandbox string, gone func(id string) bool) {
 	if n.log == nil {
 		return
 	}
@@ -83,9 +83,9 @@ func (n *alarmNews) watch(sandbox string, gone func(id string) bool) {
 	}
 }
 
-// news are lines about the alarms that came since the last ones. told notes that the client has
+// newAlarms are lines about the alarms that came since the last ones. told notes that the client has
 // them.
-func (n *alarmNews) news(ctx context.Context, sandbox string) (lines []string, told func()) {
+func (n *alarmNews) newAlarms(ctx context.Context, sandbox string) (lines []string, told func()) {
 	if n.log == nil {
 		return nil, func() {}
 	}
@@ -109,12 +109,12 @@ func (n *alarmNews) news(ctx context.Context, sandbox string) (lines []string, t
 	if more := count - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("[cofferdam: and %d ALARMS more, %d in all: cofferdam why %s]", more, count, sandbox))
 	}
-	return lines, n.tell(s, max(end, n.read), s.more)
+	return lines, n.markTold(s, max(end, n.read), s.more)
 }
 
-// tell gives what notes that the alarms of a sandbox before record end, and as many of those that are not kept, were
+// markTold gives what notes that the alarms of a sandbox before record end, and as many of those that are not kept, were
 // told of. The caller holds n.mu.
-func (n *alarmNews) tell(s *sandboxAlarms, end uint64, more int) func() {
+func (n *alarmNews) markTold(s *sandboxAlarms, end uint64, more int) func() {
 	before := s.next
 	return func() {
 		n.mu.Lock()
@@ -187,13 +187,13 @@ func (n *alarmNews) readRecords(ctx context.Context, from, end uint64) error {
 		if r.Seq >= end {
 			return nil
 		}
-		n.keep(r)
+		n.keepAlarm(r)
 	}
 	return nil
 }
 
-// keep takes an alarm in that was read, for its sandbox if that is watched.
-func (n *alarmNews) keep(r audit.Record) {
+// keepAlarm takes an alarm in that was read, for its sandbox if that is watched.
+func (n *alarmNews) keepAlarm(r audit.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.read = max(n.read, r.Seq+1)

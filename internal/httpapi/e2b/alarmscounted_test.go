@@ -12,13 +12,13 @@ func TestAnAlarmDoesNotCountOthersRecords(t *testing.T) {
 	told := func(others int) (lines []string) {
 		log := &alarmLog{}
 		news := newAlarmNews(log)
-		news.watch(boxID, func(string) bool { return true })
+		news.watchAlarms(boxID, func(string) bool { return true })
 		log.add(boxID, "first")
 		for range others {
 			log.add("sb-other", "another's")
 		}
 		log.add(boxID, "second")
-		lines, _ = news.news(t.Context(), boxID)
+		lines, _ = news.newAlarms(t.Context(), boxID)
 		if len(lines) != 2 || !strings.Contains(lines[1], "python six 1.16.0: second") {
 			t.Fatalf("INCONCLUSIVE: %q", lines)
 		}

@@ -52,19 +52,19 @@ func TestTheLogIsReadOnceForAllWhoHearOfAlarms(t *testing.T) {
 		news := newAlarmNews(log)
 		boxes := []string{"sb-1", "sb-2", "sb-3"}
 		for _, id := range boxes {
-			news.watch(id, func(string) bool { return false })
+			news.watchAlarms(id, func(string) bool { return false })
 		}
 		for i := range 1000 {
 			log.add([]string{"sb-1", "sb-2", "sb-other"}[min(i, 2)], fmt.Sprintf("alarm %d", i))
 		}
 		var all sync.WaitGroup
 		leaving, leave := context.WithCancel(t.Context())
-		all.Go(func() { news.news(leaving, "sb-1") })
+		all.Go(func() { news.newAlarms(leaving, "sb-1") })
 		synctest.Wait()
 		var silent, wrong atomic.Int64
 		for i := range 300 {
 			all.Go(func() {
-				lines, _ := news.news(t.Context(), boxes[i%3])
+				lines, _ := news.newAlarms(t.Context(), boxes[i%3])
 				if box := i % 3; box < 2 && len(lines) == 0 {
 					silent.Add(1)
 				} else if box < 2 && (len(lines) != 1 || !strings.Contains(lines[0], fmt.Sprintf("alarm %d;", box))) || box == 2 && len(lines) != 0 {
@@ -89,27 +89,27 @@ func TestTheLogIsReadOnceForAllWhoHearOfAlarms(t *testing.T) {
 func TestAlarmsThatNobodyHeardOfAreBounded(t *testing.T) {
 	log := &alarmLog{}
 	news := newAlarmNews(log)
-	news.watch(boxID, func(string) bool { return false })
+	news.watchAlarms(boxID, func(string) bool { return false })
 	const many = maxAlarmsKept + 100
 	for i := range many {
 		log.add(boxID, fmt.Sprintf("alarm %d", i))
 	}
 	for range 2 { // the second client hears of them too: nobody has told yet that the first has them
-		lines, _ := news.news(t.Context(), boxID)
+		lines, _ := news.newAlarms(t.Context(), boxID)
 		if len(lines) != maxAlarms+1 || !strings.Contains(lines[maxAlarms], fmt.Sprintf("%d in all", many)) {
 			t.Fatalf("%q", lines)
 		}
 	}
-	_, told := news.news(t.Context(), boxID)
+	_, told := news.newAlarms(t.Context(), boxID)
 	log.add(boxID, "between")
 	told()
 	told()
-	if lines, told := news.news(t.Context(), boxID); len(lines) != 1 || !strings.Contains(lines[0], "between") {
+	if lines, told := news.newAlarms(t.Context(), boxID); len(lines) != 1 || !strings.Contains(lines[0], "between") {
 		t.Errorf("%q", lines)
 	} else {
 		told()
 	}
-	if lines, _ := news.news(t.Context(), boxID); len(lines) != 0 || len(news.watched[boxID].kept) != 0 || news.watched[boxID].more != 0 {
+	if lines, _ := news.newAlarms(t.Context(), boxID); len(lines) != 0 || len(news.watched[boxID].kept) != 0 || news.watched[boxID].more != 0 {
 		t.Errorf("%q", lines)
 	}
 }
@@ -130,14 +130,14 @@ func TestALogThatCannotBeReadKeepsNobodyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &stuckLog{}
 		news := newAlarmNews(log)
-		news.watch(boxID, func(string) bool { return false })
+		news.watchAlarms(boxID, func(string) bool { return false })
 		log.add(boxID, "an alarm")
 		began := time.Now()
 		var all sync.WaitGroup
 		var silent atomic.Int64
 		for range 100 {
 			all.Go(func() {
-				if lines, _ := news.news(t.Context(), boxID); len(lines) != 1 || !strings.Contains(lines[0], "not known") {
+				if lines, _ := news.newAlarms(t.Context(), boxID); len(lines) != 1 || !strings.Contains(lines[0], "not known") {
 					silent.Add(1)
 				}
 			})

@@ -40,7 +40,7 @@ type announced struct {
 	Aliases    []string `json:"aliases"`
 }
 
-func (c templateRoutes) announce(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) announce(w http.ResponseWriter, r *keyedRequest) error {
 	var body newTemplate
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c templateRoutes) announce(w http.ResponseWriter, r *client) error {
 const uploadsPath = "/uploads/"
 
 // uploadLink says where a copy's files are to be sent. Who has the link needs no key.
-func (c templateRoutes) uploadLink(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) uploadLink(w http.ResponseWriter, r *keyedRequest) error {
 	if !c.cfg.Builds.Known(r.token.ID, r.PathValue("id")) {
 		return notFound("template", r.PathValue("id"))
 	}
@@ -109,7 +109,7 @@ func (c templateRoutes) upload(w http.ResponseWriter, r *http.Request) {
 	}
 	counted, err := c.cfg.Underway.Join(owner, r)
 	if err != nil {
-		c.refuse(w, r, err)
+		c.answerError(w, r, err)
 		return
 	}
 	defer counted()
@@ -119,7 +119,7 @@ func (c templateRoutes) upload(w http.ResponseWriter, r *http.Request) {
 	defer control.SetReadDeadline(time.Time{}) //nolint:errcheck // a writer of tests has no connection
 	body := &heldUpload{uploadBody: uploadBody{r: r.Body, control: control}, stopped: ctx.Done()}
 	if err := c.cfg.Builds.Receive(r.PathValue("ticket"), body); err != nil {
-		c.refuse(w, r, err)
+		c.answerError(w, r, err)
 		return
 	}
 	w.WriteHeader(http.StatusOK)
@@ -162,7 +162,7 @@ type buildStart struct {
 	} `json:"steps" most:"2000"` // that are too many for a build are told where it is asked about
 }
 
-func (c templateRoutes) startBuild(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) startBuild(w http.ResponseWriter, r *keyedRequest) error {
 	var body buildStart
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (c templateRoutes) startBuild(w http.ResponseWriter, r *client) error {
 	if _, _, err := c.cfg.Builds.Look(r.token.ID, template, id, 0, 0); err != nil {
 		return err
 	}
-	req, workdir, err := c.base(r, body, id)
+	req, workdir, err := c.baseRequest(r, body, id)
 	if err != nil {
 		err = c.cfg.Builds.Refuse(r.token.ID, template, id, err) // a client hears of it where it asks how the build goes
 	} else {
@@ -188,9 +188,9 @@ func (c templateRoutes) startBuild(w http.ResponseWriter, r *client) error {
 	return nil
 }
 
-// base is the sandbox in which a recipe's steps are done, and its directory: of the
+// baseRequest is the sandbox in which a recipe's steps are done, and its directory: of the
 // template or snapshot that it is made from, under the policy that a sandbox of that has.
-func (c templateRoutes) base(r *client, body buildStart, id string) (sandbox.Request, string, error) {
+func (c templateRoutes) baseRequest(r *keyedRequest, body buildStart, id string) (sandbox.Request, string, error) {
 	from := body.FromTemplate
 	if from == "" {
 		var err error
@@ -202,7 +202,7 @@ func (c templateRoutes) base(r *client, body buildStart, id string) (sandbox.Req
 		Task: "builds a template from " + excerpt.Of(from, 128), Linger: true, Lifetime: sandbox.Lifetime{TTL: longestBuild},
 		Owner: backend.OwnerOf(r.token), User: "token " + r.token.Name, HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID,
 	}
-	of, err := c.from(r.Context(), r.token, from, &req)
+	of, err := c.findSource(r.Context(), r.token, from, &req)
 	if err != nil {
 		return req, "", err
 	}
@@ -273,7 +273,7 @@ type buildReason struct {
 // maxEntries of a build's log in one answer.
 const maxEntries = 1_000
 
-func (c templateRoutes) buildStatus(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) buildStatus(w http.ResponseWriter, r *keyedRequest) error {
 	info, err := c.look(r)
 	if err != nil {
 		return err
@@ -282,7 +282,7 @@ func (c templateRoutes) buildStatus(w http.ResponseWriter, r *client) error {
 }
 
 // buildLogs is the log alone.
-func (c templateRoutes) buildLogs(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) buildLogs(w http.ResponseWriter, r *keyedRequest) error {
 	info, err := c.look(r)
 	if err != nil {
 		return err
@@ -290,7 +290,7 @@ func (c templateRoutes) buildLogs(w http.ResponseWriter, r *client) error {
 	return writeAnswer(r.Context(), w, http.StatusOK, map[string]any{"logs": info.LogEntries})
 }
 
-func (c templateRoutes) look(r *client) (buildInfo, error) {
+func (c templateRoutes) look(r *keyedRequest) (buildInfo, error) {
 	offset, err := number0(r.URL.Query().Get("logsOffset"), 0)
 	if err != nil {
 		return buildInfo{}, err
@@ -315,7 +315,7 @@ func (c templateRoutes) look(r *client) (buildInfo, error) {
 
 // readBuild reads a build with entries of its log, one request of a token at a time: until they are
 // counted they take as much as entries may.
-func (c templateRoutes) readBuild(r *client, offset, most int) (build.Build, []build.Entry, error) {
+func (c templateRoutes) readBuild(r *keyedRequest, offset, most int) (build.Build, []build.Entry, error) {
 	_, leave, err := c.buildReads.Take(turns.For(r.Context(), r.token.ID))
 	if errors.Is(err, turns.ErrCrowded) {
 		return build.Build{}, nil, fault.Exhausted(time.Second, "%d requests of this token wait for logs of builds already", readsLine)

@@ -112,15 +112,15 @@ func TestMessagesOfACellGiveBackTheirOwn(t *testing.T) {
 	}
 	room := &cellRoom{ctx: ctx}
 	for range 3 {
-		if err := room.take(backend.RoomEach / 2); err != nil {
+		if err := room.takeBytes(backend.RoomEach / 2); err != nil {
 			t.Fatal(err)
 		}
-		if room.take(1) == nil {
+		if room.takeBytes(1) == nil {
 			t.Error("there is more than the token's room")
 		}
-		room.give()
+		room.giveBytes()
 	}
-	if err := room.take(backend.RoomEach/2 + 1); !isExhausted(err) {
+	if err := room.takeBytes(backend.RoomEach/2 + 1); !isExhausted(err) {
 		t.Errorf("the cell's own room was given back: %v", err)
 	}
 }
@@ -135,7 +135,7 @@ func TestLaunchesAreBoundedByWhatTheyTake(t *testing.T) {
 	s := newDataStage(t)
 	for i := range launched {
 		what := launch{config: processConfig{Cmd: "/bin/true", Args: make([]string, 80_000)}} // in JSON 240 KB: a command may have 256 KiB
-		s.data.launched.put(boxID, fmt.Sprint("c", i), what.brief())
+		s.data.launched.putLaunch(boxID, fmt.Sprint("c", i), what.briefLaunch())
 	}
 	if held := heapNow() - before; held > launched*2*maxLaunch {
 		t.Errorf("%d commands of one sandbox hold %d MiB; each may have %d KiB kept", launched, held>>20, maxLaunch>>10)
@@ -148,7 +148,7 @@ func TestLaunchesAreBoundedByWhatTheyTake(t *testing.T) {
 		{Cmd: "/bin/true", Args: []string{strings.Repeat("x", maxLaunch+1)}},
 		{Cmd: "/bin/true", Envs: map[string]string{"A": strings.Repeat("x", maxLaunch+1)}},
 	} {
-		kept, small := launch{config: config}.brief().config, backend.SizeOf(config) < maxLaunch
+		kept, small := launch{config: config}.briefLaunch().config, backend.SizeOf(config) < maxLaunch
 		if small != (len(kept.Args)+len(kept.Envs) > 0) || kept.Cmd != config.Cmd {
 			t.Errorf("of a command of %d bytes %d words are kept", backend.SizeOf(config), len(kept.Args))
 		}

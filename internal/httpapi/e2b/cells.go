@@ -23,16 +23,16 @@ const maxCell = 4 << 20
 // cellRoutes are those of the interpreter's port.
 type cellRoutes struct{ *Data }
 
-func (d cellRoutes) register() {
+func (d cellRoutes) registerRoutes() {
 	d.cells = http.NewServeMux()
 	d.cells.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { writeObject(w, http.StatusOK, "OK") })
-	d.cells.HandleFunc("POST /execute", d.rest(d.execute))
-	d.cells.HandleFunc("GET /contexts", d.rest(d.listContexts))
-	d.cells.HandleFunc("POST /contexts", d.rest(d.createContext))
-	d.cells.HandleFunc("DELETE /contexts/{id}", d.rest(d.removeContext))
-	d.cells.HandleFunc("POST /contexts/{id}/restart", d.rest(d.restartContext))
-	d.cells.HandleFunc("/", d.rest(func(_ http.ResponseWriter, r *call) error {
-		return refuse(codeUnimplemented, "the code interpreter has no %s %.100q", r.Method, r.URL.Path)
+	d.cells.HandleFunc("POST /execute", d.serveREST(d.execute))
+	d.cells.HandleFunc("GET /contexts", d.serveREST(d.listContexts))
+	d.cells.HandleFunc("POST /contexts", d.serveREST(d.createContext))
+	d.cells.HandleFunc("DELETE /contexts/{id}", d.serveREST(d.removeContext))
+	d.cells.HandleFunc("POST /contexts/{id}/restart", d.serveREST(d.restartContext))
+	d.cells.HandleFunc("/", d.serveREST(func(_ http.ResponseWriter, r *call) error {
+		return refuseWith(codeUnimplemented, "the code interpreter has no %s %.100q", r.Method, r.URL.Path)
 	}))
 }
 
@@ -65,7 +65,7 @@ func orEmpty(s *string) string {
 // its room until the request is over, or a kernel has taken it: a cell may wait long for its turn.
 func (d cellRoutes) readCell(w http.ResponseWriter, c *call, v any) error {
 	if d.cfg.Interpreter == nil {
-		return refuse(codeUnimplemented, "this daemon runs no cells: run code with commands.run")
+		return refuseWith(codeUnimplemented, "this daemon runs no cells: run code with commands.run")
 	}
 	defer limitBody(w)()
 	_, err := backend.ReadJSON(c.Request, maxCell, v)
@@ -79,7 +79,7 @@ func (d cellRoutes) readCell(w http.ResponseWriter, c *call, v any) error {
 func cellHeld(v waiting.View) error {
 	err := heldError(v)
 	if about := heldFor(v); err != nil && about != "" {
-		return refuse(codePrecondition, "%s; the cell that waits goes on when that is answered, and what is run in its context then comes behind it", about)
+		return refuseWith(codePrecondition, "%s; the cell that waits goes on when that is answered, and what is run in its context then comes behind it", about)
 	}
 	return err
 }
@@ -91,13 +91,13 @@ func (d cellRoutes) execute(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if body.Code == nil {
-		return refuse(codeInvalid, "there is no code to run")
+		return refuseWith(codeInvalid, "there is no code to run")
 	}
 	room := &cellRoom{ctx: c.Context()}
-	defer room.close()
+	defer room.closeRoom()
 	asked := interpreter.Request{
 		Code: *body.Code, Context: orEmpty(body.ContextID), Language: orEmpty(body.Language), Env: body.EnvVars,
-		Home: c.absolute("", ""), Base: environment(c.box.Info(), nil), Take: room.take, Give: room.give, Handed: room.handed,
+		Home: c.absolute("", ""), Base: commandEnvironment(c.box.Info(), nil), Take: room.takeBytes, Give: room.giveBytes, Handed: room.handed,
 	}
 	return d.runCell(w, c, asked)
 }
@@ -117,10 +117,10 @@ func (d cellRoutes) runCell(w http.ResponseWriter, c *call, asked interpreter.Re
 		return err
 	}
 	s := openLines(ctx, w)
-	defer s.close()
+	defer s.closeStream()
 	if err != nil {
-		s.fail(interpreter.FailureRefused, failureOf(err).Message)
-		_ = s.send(lineOfEnd()) // as above
+		s.failWith(interpreter.FailureRefused, failureOf(err).Message)
+		_ = s.sendLine(lineOfEnd()) // as above
 		return nil
 	}
 	d.breakIfGone(ctx, c, d.followCell(ctx, s, c, cell))
@@ -131,7 +131,7 @@ func (d cellRoutes) runCell(w http.ResponseWriter, c *call, asked interpreter.Re
 // whether the sandbox runs, that it was killed meanwhile: an answer that it is not there would be one to
 // another question.
 func (d cellRoutes) breakIfGone(ctx context.Context, c *call, err error) {
-	if errors.Is(err, errBroken) || errors.Is(context.Cause(ctx), errBroken) || d.gone(c.id) {
+	if errors.Is(err, errBroken) || errors.Is(context.Cause(ctx), errBroken) || d.isGone(c.id) {
 		panic(http.ErrAbortHandler) // net/http's way to break a connection
 	}
 }
@@ -146,8 +146,8 @@ func (d cellRoutes) followCell(ctx context.Context, s *lineStream, c *call, cell
 		waits := c.box.Waits()
 		if err := cellHeld(waits); err != nil {
 			cell.Leave(true)
-			s.fail(interpreter.FailureWaits, failureOf(err).Message)
-			_ = s.send(lineOfEnd()) // as above
+			s.failWith(interpreter.FailureWaits, failureOf(err).Message)
+			_ = s.sendLine(lineOfEnd()) // as above
 			return nil
 		}
 		var err error
@@ -155,13 +155,13 @@ func (d cellRoutes) followCell(ctx context.Context, s *lineStream, c *call, cell
 		case e, more := <-cell.Events:
 			if !more {
 				d.tellAlarms(ctx, s, c)
-				_ = s.send(lineOfEnd()) // as above
+				_ = s.sendLine(lineOfEnd()) // as above
 				cell.Leave(false)
 				return nil
 			}
-			err = s.send(lineOf(e))
+			err = s.sendLine(lineOf(e))
 		case <-pulse.C:
-			err = s.send(map[string]any{"type": "keepalive"})
+			err = s.sendLine(map[string]any{"type": "keepalive"})
 		case <-waits.Changed:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
@@ -175,9 +175,9 @@ func (d cellRoutes) followCell(ctx context.Context, s *lineStream, c *call, cell
 
 // tellAlarms tells the client of a cell of the alarms that there are.
 func (d cellRoutes) tellAlarms(ctx context.Context, s *lineStream, c *call) {
-	lines, told := d.alarms.news(ctx, c.id)
+	lines, told := d.alarms.newAlarms(ctx, c.id)
 	for _, line := range lines {
-		if s.send(lineOf(interpreter.Event{At: time.Now(), Stderr: "\n" + line + "\n"})) != nil {
+		if s.sendLine(lineOf(interpreter.Event{At: time.Now(), Stderr: "\n" + line + "\n"})) != nil {
 			return // nobody heard it: the next one does
 		}
 	}
@@ -194,7 +194,7 @@ type cellRoom struct {
 	taken int // for messages; the request's body has room of its own
 }
 
-func (r *cellRoom) take(n int) error {
+func (r *cellRoom) takeBytes(n int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
@@ -207,7 +207,7 @@ func (r *cellRoom) take(n int) error {
 	return err
 }
 
-func (r *cellRoom) give() {
+func (r *cellRoom) giveBytes() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.over {
@@ -225,7 +225,7 @@ func (r *cellRoom) handed() {
 	}
 }
 
-func (r *cellRoom) close() {
+func (r *cellRoom) closeRoom() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
@@ -263,7 +263,7 @@ func (d cellRoutes) createContext(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	made, err := d.cfg.Interpreter.Create(c.Context(), c.id, interpreter.NewContext{
-		Language: orEmpty(body.Language), Dir: c.absolute(orEmpty(body.Cwd), ""), Env: body.EnvVars, Base: environment(c.box.Info(), nil),
+		Language: orEmpty(body.Language), Dir: c.absolute(orEmpty(body.Cwd), ""), Env: body.EnvVars, Base: commandEnvironment(c.box.Info(), nil),
 	})
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ func (d cellRoutes) restartContext(w http.ResponseWriter, c *call) error {
 	if err := d.readCell(w, c, &struct{}{}); err != nil {
 		return err
 	}
-	if err := d.cfg.Interpreter.Restart(c.Context(), c.id, c.PathValue("id"), c.absolute("", ""), environment(c.box.Info(), nil)); err != nil {
+	if err := d.cfg.Interpreter.Restart(c.Context(), c.id, c.PathValue("id"), c.absolute("", ""), commandEnvironment(c.box.Info(), nil)); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -318,4 +318,4 @@ func openLines(ctx context.Context, w http.ResponseWriter) *lineStream {
 	return s
 }
 
-func (s *lineStream) close() { s.release() }
+func (s *lineStream) closeStream() { s.release() }

@@ -8,8 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 )
 
-// send writes one line. An error is a client that is gone.
-func (s *lineStream) send(v any) error {
+// sendLine writes one line. An error is a client that is gone.
+func (s *lineStream) sendLine(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -21,9 +21,9 @@ func (s *lineStream) send(v any) error {
 	return s.control.Flush()
 }
 
-// fail tells of an error that no cell has raised.
-func (s *lineStream) fail(name, sentence string) {
-	_ = s.send(lineOfFailure(interpreter.Failure{Name: name, Value: sentence})) // a client that is gone is its own loss
+// failWith tells of an error that no cell has raised.
+func (s *lineStream) failWith(name, sentence string) {
+	_ = s.sendLine(lineOfFailure(interpreter.Failure{Name: name, Value: sentence})) // a client that is gone is its own loss
 }
 
 func lineOfEnd() any { return map[string]any{"type": "end_of_execution"} }

@@ -64,10 +64,10 @@ func checkCall(r *http.Request, encodingHeader, plain, proto string) (inProto bo
 		return inProto, &unsupportedMedia{wanted: "UTF-8"}
 	}
 	if v := r.Header.Get("Connect-Protocol-Version"); v != "" && v != "1" {
-		return inProto, refuse(codeInvalid, "Connect-Protocol-Version %.20q is not known: 1 is", v)
+		return inProto, refuseWith(codeInvalid, "Connect-Protocol-Version %.20q is not known: 1 is", v)
 	}
 	if encoding := r.Header.Get(encodingHeader); encoding != "" && encoding != "identity" {
-		return inProto, refuse(codeUnimplemented, "the compression %.40q is not supported: send messages as they are", encoding)
+		return inProto, refuseWith(codeUnimplemented, "the compression %.40q is not supported: send messages as they are", encoding)
 	}
 	return inProto, nil
 }
@@ -80,7 +80,7 @@ func timeoutOf(r *http.Request) (time.Duration, error) {
 	}
 	ms, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || len(text) > 10 {
-		return 0, refuse(codeInvalid, "Connect-Timeout-Ms %.20q is not a number of milliseconds of up to 10 digits", text)
+		return 0, refuseWith(codeInvalid, "Connect-Timeout-Ms %.20q is not a number of milliseconds of up to 10 digits", text)
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }
@@ -93,13 +93,13 @@ func readUnary(w http.ResponseWriter, c *call, v any) error {
 	case errors.Is(err, fault.ErrExhausted):
 		return err
 	case err != nil:
-		return refuse(codeInvalid, "the message did not come whole: %v", err)
+		return refuseWith(codeInvalid, "the message did not come whole: %v", err)
 	case len(body) > maxMessage:
-		return refuse(codeExhausted, "the message is larger than %d bytes", maxMessage)
+		return refuseWith(codeExhausted, "the message is larger than %d bytes", maxMessage)
 	case len(body) == 0 || c.codec == nil && len(bytes.TrimSpace(body)) == 0:
 		return nil // the message without fields
 	}
-	return c.decode(body, v)
+	return c.decodeMessage(body, v)
 }
 
 // readEnvelope decodes the one message that a client sends to open a server
@@ -112,13 +112,13 @@ func readEnvelope(w http.ResponseWriter, c *call, v any) error {
 	}
 	var more [1]byte
 	if n, err := io.ReadFull(c.Body, more[:]); n > 0 || !errors.Is(err, io.EOF) {
-		return refuse(codeInvalid, "the call takes one message, and something follows it")
+		return refuseWith(codeInvalid, "the call takes one message, and something follows it")
 	}
-	return c.decode(payload, v)
+	return c.decodeMessage(payload, v)
 }
 
-// decode decodes a message for which there is room once it is decoded.
-func (c *call) decode(data []byte, v any) error {
+// decodeMessage decodes a message for which there is room once it is decoded.
+func (c *call) decodeMessage(data []byte, v any) error {
 	var err error
 	if c.codec == nil {
 		err = backend.TakeDecoded(c.Context(), data, v)
@@ -128,14 +128,14 @@ func (c *call) decode(data []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	return c.codec.decode(data, v)
+	return c.codec.decodeMessage(data, v)
 }
 
 // nextEnvelope reads one enveloped message.
 func nextEnvelope(body io.Reader) ([]byte, error) {
 	var head [envelopeSize]byte
 	if _, err := io.ReadFull(body, head[:]); err != nil {
-		return nil, refuse(codeInvalid, "the call has no message: %v", err)
+		return nil, refuseWith(codeInvalid, "the call has no message: %v", err)
 	}
 	return restOfEnvelope(head[0], binary.BigEndian.Uint32(head[1:]), body)
 }
@@ -144,11 +144,11 @@ func nextEnvelope(body io.Reader) ([]byte, error) {
 func restOfEnvelope(flags byte, length uint32, body io.Reader) ([]byte, error) {
 	switch {
 	case flags&flagCompressed != 0:
-		return nil, refuse(codeInternal, "the message is compressed, and no compression was agreed on")
+		return nil, refuseWith(codeInternal, "the message is compressed, and no compression was agreed on")
 	case flags != 0:
-		return nil, refuse(codeInvalid, "the message has unknown flags %#x", flags)
+		return nil, refuseWith(codeInvalid, "the message has unknown flags %#x", flags)
 	case length > maxMessage:
-		return nil, refuse(codeExhausted, "the message is larger than %d bytes", maxMessage)
+		return nil, refuseWith(codeExhausted, "the message is larger than %d bytes", maxMessage)
 	}
 	var payload bytes.Buffer // grows with what really comes, not with what is claimed
 	n, err := io.CopyN(&payload, body, int64(length))
@@ -156,7 +156,7 @@ func restOfEnvelope(flags byte, length uint32, body io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, refuse(codeInvalid, "the message ends after %d of %d bytes", n, length)
+		return nil, refuseWith(codeInvalid, "the message ends after %d of %d bytes", n, length)
 	}
 	return payload.Bytes(), nil
 }
@@ -186,13 +186,13 @@ func writeUnary(w http.ResponseWriter, c *call, v any) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", c.codec.unary())
+	w.Header().Set("Content-Type", c.codec.unaryType())
 	return backend.WriteBytes(w, data)
 }
 
-// stream is the answer to a server-streaming call. Each message is flushed.
+// connectStream is the answer to a server-streaming call. Each message is flushed.
 // Safe for concurrent use.
-type stream struct {
+type connectStream struct {
 	control *http.ResponseController
 	codec   *codec
 	release func() // takes back that ctx's end cuts writes off
@@ -205,8 +205,8 @@ type stream struct {
 // openStream begins the answer. When ctx ends before close, what is being
 // written is cut off, so that a client that does not read keeps nobody here; the
 // connection is of no use then.
-func openStream(ctx context.Context, w http.ResponseWriter, k *codec) *stream {
-	s := &stream{w: w, codec: k, control: http.NewResponseController(w)}
+func openStream(ctx context.Context, w http.ResponseWriter, k *codec) *connectStream {
+	s := &connectStream{w: w, codec: k, control: http.NewResponseController(w)}
 	s.release = errand.Until(ctx, func() { // w is of no use to anybody once its handler has returned
 		until := time.Now()
 		if errors.Is(context.Cause(ctx), token.ErrOver) { // whom it is over for hears why
@@ -222,59 +222,59 @@ func openStream(ctx context.Context, w http.ResponseWriter, k *codec) *stream {
 // lastWord is how long a client may take for the reason of its stream's end.
 const lastWord = 2 * time.Second
 
-// close must follow, once. Nothing is sent after it, and nothing touches the answer.
-func (s *stream) close() { s.release() }
+// closeStream must follow, once. Nothing is sent after it, and nothing touches the answer.
+func (s *connectStream) closeStream() { s.release() }
 
-// send writes one message.
-func (s *stream) send(v any) error { return s.write(0, s.codec, v) }
+// sendMessage writes one message.
+func (s *connectStream) sendMessage(v any) error { return s.writeMessage(0, s.codec, v) }
 
-// end writes the last message, which is JSON in either form: err, or with nil that all
+// endStream writes the last message, which is JSON in either form: err, or with nil that all
 // is well.
-func (s *stream) end(err error) {
+func (s *connectStream) endStream(err error) {
 	var last struct {
 		Error *failure `json:"error,omitempty"`
 	}
 	if err != nil {
 		last.Error = failureOf(err)
 	}
-	_ = s.write(flagEnd, nil, last) // a client that is gone is its own loss
+	_ = s.writeMessage(flagEnd, nil, last) // a client that is gone is its own loss
 }
 
 // sendBytes writes a data event of a process without a detour through
 // encoding/json: there may be much of it. output is a plain name.
-func (s *stream) sendBytes(output string, p []byte) error {
+func (s *connectStream) sendBytes(output string, p []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin(0)
+	s.beginMessage(0)
 	if s.codec != nil {
 		s.buf.Write(s.codec.output(output, p))
-		return s.flush()
+		return s.flushMessages()
 	}
 	s.buf.WriteString(`{"event":{"data":{"` + output + `":"`)
 	s.buf.Write(base64.StdEncoding.AppendEncode(s.buf.AvailableBuffer(), p))
 	s.buf.WriteString(`"}}}`)
-	return s.flush()
+	return s.flushMessages()
 }
 
-func (s *stream) write(flags byte, k *codec, v any) error {
+func (s *connectStream) writeMessage(flags byte, k *codec, v any) error {
 	message, err := k.encode(v)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin(flags)
+	s.beginMessage(flags)
 	s.buf.Write(message)
-	return s.flush()
+	return s.flushMessages()
 }
 
-// begin and flush need mu.
-func (s *stream) begin(flags byte) {
+// beginMessage and flush need mu.
+func (s *connectStream) beginMessage(flags byte) {
 	s.buf.Reset()
 	s.buf.Write([]byte{flags, 0, 0, 0, 0})
 }
 
-func (s *stream) flush() error {
+func (s *connectStream) flushMessages() error {
 	message := s.buf.Bytes()
 	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-envelopeSize))
 	if _, err := s.w.Write(message); err != nil {

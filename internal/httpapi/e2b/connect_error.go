@@ -67,8 +67,8 @@ type failure struct {
 // Error is the sentence.
 func (f *failure) Error() string { return f.Message }
 
-// refuse makes a failure with a sentence of ours.
-func refuse(c code, format string, args ...any) error {
+// refuseWith makes a failure with a sentence of ours.
+func refuseWith(c code, format string, args ...any) error {
 	return &failure{Code: c, Message: fmt.Sprintf(format, args...)}
 }
 

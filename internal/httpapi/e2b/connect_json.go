@@ -20,13 +20,13 @@ const maxDepth = 32 // of nested objects and arrays; no message of this protocol
 // invalid_argument. Unknown fields are ignored, because newer clients send more.
 func decodeMessage(data []byte, v any) error {
 	if err := backend.CheckText(data); err != nil {
-		return refuse(codeInvalid, "%v", err)
+		return refuseWith(codeInvalid, "%v", err)
 	}
 	if err := checkJSON(data); err != nil {
-		return refuse(codeInvalid, "the message is not the JSON expected: %v", err)
+		return refuseWith(codeInvalid, "the message is not the JSON expected: %v", err)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return refuse(codeInvalid, "the message is not the JSON expected: %v", err)
+		return refuseWith(codeInvalid, "the message is not the JSON expected: %v", err)
 	}
 	return backend.CheckCounts(v)
 }

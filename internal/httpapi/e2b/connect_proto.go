@@ -42,8 +42,8 @@ func newCodecs() map[string]*codec {
 	return codecs
 }
 
-// unary and stream are the types of what is sent.
-func (k *codec) unary() string {
+// unaryType and stream are the types of what is sent.
+func (k *codec) unaryType() string {
 	if k == nil {
 		return typeUnary
 	}
@@ -57,18 +57,18 @@ func (k *codec) stream() string {
 	return typeStreamProto
 }
 
-// decode reads a message that came.
-func (k *codec) decode(data []byte, v any) error {
+// decodeMessage reads a message that came.
+func (k *codec) decodeMessage(data []byte, v any) error {
 	if k == nil {
 		return decodeMessage(data, v)
 	}
 	m := dynamicpb.NewMessage(k.in)
 	if err := (proto.UnmarshalOptions{RecursionLimit: maxDepth, DiscardUnknown: true}).Unmarshal(data, m); err != nil {
-		return refuse(codeInvalid, "the message is not the one expected: %v", err)
+		return refuseWith(codeInvalid, "the message is not the one expected: %v", err)
 	}
 	plain, err := protojson.Marshal(m)
 	if err != nil {
-		return refuse(codeInvalid, "the message is not the one expected: %v", err)
+		return refuseWith(codeInvalid, "the message is not the one expected: %v", err)
 	}
 	return decodeMessage(plain, v)
 }
@@ -166,9 +166,9 @@ func (k *codec) output(name string, p []byte) []byte {
 	return put(event, put(data, put(of, p)))
 }
 
-// part is one element of the answer's only list, as a piece of the message: pieces in
+// encodePart is one element of the answer's only list, as a piece of the message: pieces in
 // a row are the whole.
-func (k *codec) part(element any) ([]byte, error) {
+func (k *codec) encodePart(element any) ([]byte, error) {
 	plain, err := json.Marshal(element)
 	if err != nil {
 		return nil, fmt.Errorf("encode an answer: %w", err)

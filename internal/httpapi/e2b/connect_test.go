@@ -180,7 +180,7 @@ func TestAStreamsEndTouchesNothingLater(t *testing.T) {
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
-			s.close()
+			s.closeStream()
 			if !w.set.Load() {
 				t.Error("the answer is touched after its stream was closed")
 			}

@@ -81,31 +81,31 @@ type Control struct {
 	buildReads *turns.Shares
 }
 
-// client is a request of a caller who has shown a key.
-type client struct {
+// keyedRequest is a request of a caller who has shown a key.
+type keyedRequest struct {
 	*http.Request
 	token token.Token
 }
 
-// handler answers a request or returns why not.
-type handler func(w http.ResponseWriter, r *client) error
+// controlHandler answers a request or returns why not.
+type controlHandler func(w http.ResponseWriter, r *keyedRequest) error
 
 // ServeHTTP routes a request; a caller without a key learns of no route.
 func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := c.routes.Handler(r); pattern == "" {
-		c.serve(c.unknown)(w, r)
+		c.serveHandler(c.unknown)(w, r)
 		return
 	}
 	c.routes.ServeHTTP(w, r)
 }
 
-func (c *Control) unknown(w http.ResponseWriter, r *client) error {
+func (c *Control) unknown(w http.ResponseWriter, r *keyedRequest) error {
 	writeError(w, http.StatusNotImplemented, "this server has no "+excerpt.Of(r.Method, 10)+" "+excerpt.Of(r.URL.Path, 100))
 	return nil
 }
 
-// serve lets in who has a key, and turns a handler's error into an answer.
-func (c *Control) serve(h handler) http.HandlerFunc {
+// serveHandler lets in who has a key, and turns a handler's error into an answer.
+func (c *Control) serveHandler(h controlHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		t, err := c.authenticate(r)
 		if err != nil {
@@ -118,7 +118,7 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 		}
 		counted, err := c.cfg.Underway.Join(t.ID, r)
 		if err != nil {
-			c.refuse(w, r, err)
+			c.answerError(w, r, err)
 			return
 		}
 		defer counted()
@@ -127,29 +127,29 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 		ctx, leave := c.cfg.Room.Enter(ctx, t.ID)
 		defer leave()
 		if err := backend.Buffered(ctx, r); err != nil {
-			c.refuse(w, r, err)
+			c.answerError(w, r, err)
 			return
 		}
 		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		if err := h(w, &client{Request: r, token: t}); err != nil && !errors.Is(err, errAnswered) {
-			c.refuse(w, r, err)
+		if err := h(w, &keyedRequest{Request: r, token: t}); err != nil && !errors.Is(err, errAnswered) {
+			c.answerError(w, r, err)
 		}
 	}
 }
 
-// ours returns a sandbox of the caller's; what is another's is not there.
-func (c *Control) ours(r *client) (*sandbox.Sandbox, error) {
+// ownSandbox returns a sandbox of the caller's; what is another's is not there.
+func (c *Control) ownSandbox(r *keyedRequest) (*sandbox.Sandbox, error) {
 	id := r.PathValue("id")
 	sb, err := backend.Find(c.cfg.Sandboxes, SandboxOf(id), backend.TokenViewer(r.token.ID))
-	if err != nil || !lasts(sb) {
+	if err != nil || !isLasting(sb) {
 		return nil, notFound("sandbox", id)
 	}
 	return sb, nil
 }
 
-// lasts reports whether a sandbox is not about to be gone.
-func lasts(sb *sandbox.Sandbox) bool {
+// isLasting reports whether a sandbox is not about to be gone.
+func isLasting(sb *sandbox.Sandbox) bool {
 	switch state, _ := sb.State(); state {
 	case sandbox.Destroying, sandbox.Destroyed, sandbox.Failed:
 		return false

@@ -88,15 +88,15 @@ func NewData(cfg DataConfig) *Data {
 	cfg.Untaken = cmp.Or(cfg.Untaken, httphead.Untaken)
 	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes), codecs: newCodecs(), alarms: newAlarmNews(cfg.Alarms)}
 	d.routes.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	d.routes.HandleFunc("GET /metrics", d.rest(d.metrics))
-	d.routes.HandleFunc("GET /files", d.rest(d.download))
-	d.routes.HandleFunc("POST /files", d.rest(d.upload))
-	d.routes.HandleFunc("POST /files/compose", d.rest(d.compose))
-	cellRoutes{d}.register()
+	d.routes.HandleFunc("GET /metrics", d.serveREST(d.metrics))
+	d.routes.HandleFunc("GET /files", d.serveREST(d.download))
+	d.routes.HandleFunc("POST /files", d.serveREST(d.upload))
+	d.routes.HandleFunc("POST /files/compose", d.serveREST(d.compose))
+	cellRoutes{d}.registerRoutes()
 	d.processRoutes()
 	d.filesystemRoutes()
-	d.routes.HandleFunc("/", d.rest(func(_ http.ResponseWriter, r *call) error {
-		return refuse(codeUnimplemented, "this daemon has no %s %.100q for sandboxes", r.Method, r.URL.Path)
+	d.routes.HandleFunc("/", d.serveREST(func(_ http.ResponseWriter, r *call) error {
+		return refuseWith(codeUnimplemented, "this daemon has no %s %.100q for sandboxes", r.Method, r.URL.Path)
 	}))
 	return d
 }
@@ -111,7 +111,7 @@ type call struct {
 
 // ServeHTTP routes a request to its sandbox.
 func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	to, counted, err := d.reach(r)
+	to, counted, err := d.reachTarget(r)
 	if err != nil {
 		writeRefusal(w, r, err)
 		return
@@ -148,7 +148,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serveCall has a request answered that was let through to a sandbox.
 func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Handler, box *sandbox.Sandbox, to target) {
 	w = &httphead.Answer{ResponseWriter: w, Within: d.cfg.Untaken} // streams included: over HTTP/1 nobody else ends them
-	d.alarms.watch(to.sandbox, d.gone)
+	d.alarms.watchAlarms(to.sandbox, d.isGone)
 	during, stop := d.during(r, box)
 	defer stop()
 	if r.URL.Path != healthPath { // which anybody may ask for, so that it takes nothing of its owner's room
@@ -166,19 +166,19 @@ func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Han
 	routes.ServeHTTP(w, in)
 }
 
-// reach finds out whom a request is for, counts it in, and wakes a sandbox that sleeps. Without an error counted is
+// reachTarget finds out whom a request is for, counts it in, and wakes a sandbox that sleeps. Without an error counted is
 // called once, when the request is over.
-func (d *Data) reach(r *http.Request) (to target, counted func(), err error) {
+func (d *Data) reachTarget(r *http.Request) (to target, counted func(), err error) {
 	if to, err = d.target(r); err != nil {
 		return to, nil, err
 	}
 	if err := d.checkOwner(to.sandbox); err != nil {
 		return to, nil, err
 	}
-	if counted, err = d.count(r, to); err != nil {
+	if counted, err = d.countRequest(r, to); err != nil {
 		return to, nil, err
 	}
-	if err := d.wake(r, to); err != nil {
+	if err := d.wakeTarget(r, to); err != nil {
 		counted()
 		return to, nil, err
 	}
@@ -203,7 +203,7 @@ func (d *Data) authorize(r *http.Request, id string) error {
 	case isSigned(r):
 		return checkSignature(r, token, d.cfg.Clients.Now())
 	}
-	return refuse(codeUnauthenticated, "the access token is missing or not this sandbox's: X-Access-Token takes what create or connect answered as envdAccessToken")
+	return refuseWith(codeUnauthenticated, "the access token is missing or not this sandbox's: X-Access-Token takes what create or connect answered as envdAccessToken")
 }
 
 // checkOwner makes sure that what a client's token made serves nobody once the token
@@ -220,7 +220,7 @@ func (d *Data) checkOwner(id string) error {
 }
 
 func errKeyOver() error {
-	return refuse(codeUnauthenticated, "the API key that made this sandbox is not valid any more, so the sandbox no longer answers")
+	return refuseWith(codeUnauthenticated, "the API key that made this sandbox is not valid any more, so the sandbox no longer answers")
 }
 
 // during has a request end with the validity of the token that made its sandbox.
@@ -263,24 +263,24 @@ func (d *Data) living(id string) (*sandbox.Sandbox, error) {
 	return box, nil
 }
 
-// gone tells whether an error is there because the sandbox itself is not any more.
-func (d *Data) gone(id string) bool {
+// isGone tells whether an error is there because the sandbox itself is not any more.
+func (d *Data) isGone(id string) bool {
 	_, err := d.living(id)
 	return err != nil
 }
 
-// rest serves an HTTP route with JSON errors.
-func (d *Data) rest(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
+// serveREST serves an HTTP route with JSON errors.
+func (d *Data) serveREST(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r)
 		err := h(w, c)
 		switch {
 		case err == nil, errors.Is(err, errAnswered):
-		case d.gone(c.id):
+		case d.isGone(c.id):
 			writeGone(w, d, c.id)
 		default:
 			tellRetry(w.Header(), restStatus(err), err)
-			writeError(w, restStatus(err), d.explain(c, err).Message)
+			writeError(w, restStatus(err), d.explainError(c, err).Message)
 		}
 	}
 }
@@ -288,9 +288,9 @@ func (d *Data) rest(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 // errAnswered: the handler has answered already.
 var errAnswered = backend.ErrAnswered
 
-// explain is how an error is told to the client. What only says that the sandbox
+// explainError is how an error is told to the client. What only says that the sandbox
 // does not run names what it waits for.
-func (d *Data) explain(c *call, err error) *failure {
+func (d *Data) explainError(c *call, err error) *failure {
 	if errors.Is(err, fault.ErrConflict) {
 		if held := heldSentence(c.box.Waits()); held != "" {
 			return &failure{Code: codePrecondition, Message: held}

@@ -60,7 +60,7 @@ func writeGone(w http.ResponseWriter, d *Data, id string) {
 // path is a call's, as an error object elsewhere.
 func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 	f := failureOf(err)
-	if isRPC(r.URL.Path) {
+	if isRPCPath(r.URL.Path) {
 		tellRetry(w.Header(), f.Code.status(), err)
 		writeObject(w, f.Code.status(), f)
 		return
@@ -70,7 +70,7 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 	writeError(w, status, f.Message)
 }
 
-func isRPC(path string) bool {
+func isRPCPath(path string) bool {
 	return strings.HasPrefix(path, processService) || strings.HasPrefix(path, filesystemService)
 }
 

@@ -50,18 +50,18 @@ func (d *Data) target(r *http.Request) (target, error) {
 	case id == "" && isSigned(r):
 		return d.signer(r)
 	case id == "":
-		return target{}, refuse(codeInvalid, "the request names no sandbox: send the header %s", headerSandbox)
+		return target{}, refuseWith(codeInvalid, "the request names no sandbox: send the header %s", headerSandbox)
 	}
 	to := target{sandbox: SandboxOf(id), port: dataPort}
 	if port != "" {
 		to.port = portNumber(port)
 	}
 	if to.sandbox == "" || to.port == 0 {
-		return target{}, refuse(codeInvalid, "%s %.80q and %s %.20q name no port of a sandbox", headerSandbox, id, headerPort, port)
+		return target{}, refuseWith(codeInvalid, "%s %.80q and %s %.20q name no port of a sandbox", headerSandbox, id, headerPort, port)
 	}
 	if byHost {
 		if other, err := splitLabel(label); err != nil || other != to {
-			return target{}, refuse(codeInvalid, "the host name %.100q and the headers name different sandboxes", r.Host)
+			return target{}, refuseWith(codeInvalid, "the host name %.100q and the headers name different sandboxes", r.Host)
 		}
 	}
 	return to, nil
@@ -85,7 +85,7 @@ func splitLabel(label string) (target, error) {
 	port, id, _ := strings.Cut(label, "-")
 	to := target{sandbox: SandboxOf(id), port: portNumber(port)}
 	if to.port == 0 || to.sandbox == "" {
-		return target{}, refuse(codeInvalid, "the host name %.80q is not PORT-SANDBOX", label)
+		return target{}, refuseWith(codeInvalid, "the host name %.80q is not PORT-SANDBOX", label)
 	}
 	return to, nil
 }

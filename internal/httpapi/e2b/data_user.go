@@ -51,5 +51,5 @@ func userOf(a sandbox.Account, name string) (string, error) {
 	case rootUser:
 		return rootUser, nil
 	}
-	return "", refuse(codeUnauthenticated, "the sandbox has no user %q: there are %s and %s", excerpt.Of(name, 40), own, rootUser)
+	return "", refuseWith(codeUnauthenticated, "the sandbox has no user %q: there are %s and %s", excerpt.Of(name, 40), own, rootUser)
 }

@@ -14,14 +14,14 @@ import (
 // maxBody bounds a request's JSON.
 const maxBody = 1 << 20
 
-// refuse answers with an error's status and sentence.
-func (c *Control) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// answerError answers with an error's status and sentence.
+func (c *Control) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	status := fault.KindOf(err).Status
 	tellRetry(w.Header(), status, err)
 	if status >= http.StatusInternalServerError { // what caused it is not for clients
 		c.cfg.Log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
 	}
-	writeObject(w, status, errorObject{Code: status, Message: sentence(err), ErrorCode: errorCode(err)})
+	writeObject(w, status, errorObject{Code: status, Message: errorSentence(err), ErrorCode: errorCode(err)})
 }
 
 // errorObject is an error as the protocol writes it.
@@ -47,8 +47,8 @@ func errorCode(err error) string {
 	return ""
 }
 
-// sentence is what a client may read of an error; causes are the operator's.
-func sentence(err error) string {
+// errorSentence is what a client may read of an error; causes are the operator's.
+func errorSentence(err error) string {
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
 		return f.Sentence
 	}
@@ -66,7 +66,7 @@ func notFound(what, name string) error {
 }
 
 // readJSON decodes a body strictly. No body is an empty object.
-func readJSON(r *client, v any) error {
+func readJSON(r *keyedRequest, v any) error {
 	_, err := backend.ReadJSON(r.Request, maxBody, v)
 	return err
 }

@@ -22,7 +22,7 @@ import (
 func (d *Data) download(w http.ResponseWriter, c *call) error {
 	name := c.URL.Query().Get("path")
 	if name == "" {
-		return refuse(codeInvalid, "name the file in the query: path=")
+		return refuseWith(codeInvalid, "name the file in the query: path=")
 	}
 	user, err := c.queryUser()
 	if err != nil {

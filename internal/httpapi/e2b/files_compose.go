@@ -23,7 +23,7 @@ func (d *Data) compose(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if len(req.Sources) == 0 || len(req.Sources) > maxComposed || req.Destination == "" {
-		return refuse(codeInvalid, "compose takes a destination and 1 to %d source_paths", maxComposed)
+		return refuseWith(codeInvalid, "compose takes a destination and 1 to %d source_paths", maxComposed)
 	}
 	user, err := c.queryUser()
 	if err == nil && req.User != "" {
@@ -33,9 +33,9 @@ func (d *Data) compose(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	sources := &joined{d: d, c: c, user: user, paths: req.Sources}
-	defer sources.close()
+	defer sources.closeJoined()
 	u := &uploading{d: d, c: c, user: user, left: d.uploadLimit(c)}
-	if err := u.one(req.Destination, sources); err != nil {
+	if err := u.writeOne(req.Destination, sources); err != nil {
 		return err
 	}
 	result, err := d.behindPath(c, user, u.last.Path)
@@ -86,7 +86,7 @@ func (d *Data) behindPath(c *call, user, at string) (channel.FileInfo, error) {
 		return info, err
 	}
 	if info.Resolved == "" {
-		return info, refuse(codeInvalid, "%.100q leads nowhere, or through too many links", at)
+		return info, refuseWith(codeInvalid, "%.100q leads nowhere, or through too many links", at)
 	}
 	stat.Path = info.Resolved
 	return d.cfg.Sandboxes.File(c.Context(), c.id, stat)
@@ -110,7 +110,7 @@ func (j *joined) Read(p []byte) (int, error) {
 			if len(j.paths) == 0 {
 				return 0, io.EOF
 			}
-			if err := j.open(); err != nil {
+			if err := j.openJoined(); err != nil {
 				return 0, err
 			}
 		}
@@ -121,11 +121,11 @@ func (j *joined) Read(p []byte) (int, error) {
 		if !errors.Is(err, io.EOF) {
 			return 0, err
 		}
-		j.close()
+		j.closeJoined()
 	}
 }
 
-func (j *joined) open() error {
+func (j *joined) openJoined() error {
 	name := j.paths[0]
 	j.paths = j.paths[1:]
 	conn, info, err := j.d.cfg.Sandboxes.OpenFile(j.c.Context(), j.c.id, channel.File{Op: channel.FileRead, Path: name, User: j.user})
@@ -137,7 +137,7 @@ func (j *joined) open() error {
 	return nil
 }
 
-func (j *joined) close() {
+func (j *joined) closeJoined() {
 	if j.body != nil {
 		j.stop()
 		_ = j.conn.Close() // with what was held for it

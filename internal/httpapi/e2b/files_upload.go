@@ -50,23 +50,23 @@ func (d *Data) upload(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	u := &uploading{d: d, c: c, user: user, metadata: metadata, left: d.uploadLimit(c)}
-	body, err := u.body(w)
+	body, err := u.openBody(w)
 	if err != nil {
 		return err
 	}
 	defer http.NewResponseController(w).SetReadDeadline(time.Time{}) //nolint:errcheck // a writer of tests has no connection
 	contentType, params, err := mime.ParseMediaType(c.Header.Get("Content-Type"))
 	if err != nil {
-		return refuse(codeInvalid, "the Content-Type of an upload is multipart/form-data or application/octet-stream")
+		return refuseWith(codeInvalid, "the Content-Type of an upload is multipart/form-data or application/octet-stream")
 	}
 	name := c.URL.Query().Get("path")
 	switch contentType {
 	case "application/octet-stream":
-		err = u.one(name, body)
+		err = u.writeOne(name, body)
 	case "multipart/form-data":
-		err = u.form(body, params["boundary"], name)
+		err = u.writeForm(body, params["boundary"], name)
 	default:
-		return refuse(codeInvalid, "an upload is multipart/form-data or application/octet-stream, and not %.60q", contentType)
+		return refuseWith(codeInvalid, "an upload is multipart/form-data or application/octet-stream, and not %.60q", contentType)
 	}
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ type uploading struct {
 	last     channel.FileInfo // of written
 }
 
-// body is the request's, unpacked, which may stall for a while only.
-func (u *uploading) body(w http.ResponseWriter) (io.Reader, error) {
+// openBody is the request's, unpacked, which may stall for a while only.
+func (u *uploading) openBody(w http.ResponseWriter) (io.Reader, error) {
 	raw := &uploadBody{r: u.c.Body, control: http.NewResponseController(w)}
 	u.raw = raw
 	switch encoding := strings.ToLower(u.c.Header.Get("Content-Encoding")); encoding {
@@ -104,11 +104,11 @@ func (u *uploading) body(w http.ResponseWriter) (io.Reader, error) {
 	case "gzip":
 		unzipped, err := gzip.NewReader(raw)
 		if err != nil {
-			return nil, refuse(codeInvalid, "the body is not gzip: %v", err)
+			return nil, refuseWith(codeInvalid, "the body is not gzip: %v", err)
 		}
 		return unzipped, nil
 	default:
-		return nil, refuse(codeInvalid, "the compression %.40q is not supported: gzip is", encoding)
+		return nil, refuseWith(codeInvalid, "the compression %.40q is not supported: gzip is", encoding)
 	}
 }
 
@@ -142,7 +142,7 @@ type partHeads struct {
 	err    error
 }
 
-var errPartHead = refuse(codeInvalid, "the header of a form's part is longer than %d KiB", maxPartHead>>10)
+var errPartHead = refuseWith(codeInvalid, "the header of a form's part is longer than %d KiB", maxPartHead>>10)
 
 // Read implements io.Reader.
 func (h *partHeads) Read(p []byte) (int, error) {
@@ -162,9 +162,9 @@ func (h *partHeads) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next is the next part of a form. What was read of its header is counted until it is whole, and what it
+// nextPart is the next part of a form. What was read of its header is counted until it is whole, and what it
 // became until the part after it: a part is there for as long as its content takes.
-func (h *partHeads) next(parts *multipart.Reader) (*multipart.Part, error) {
+func (h *partHeads) nextPart(parts *multipart.Reader) (*multipart.Part, error) {
 	h.inside, h.read, h.raw.until = true, 0, time.Now().Add(partHeadTime)
 	defer func() { h.inside, h.raw.until = false, time.Time{} }()
 	part, err := parts.NextRawPart()
@@ -186,16 +186,16 @@ func (h *partHeads) next(parts *multipart.Reader) (*multipart.Part, error) {
 	case h.err != nil:
 		return nil, h.err
 	}
-	return nil, refuse(codeInvalid, "the form is not whole: %v", err)
+	return nil, refuseWith(codeInvalid, "the form is not whole: %v", err)
 }
 
-// form writes the parts named file. With a path in the query there is one, and that
+// writeForm writes the parts named file. With a path in the query there is one, and that
 // is its place.
-func (u *uploading) form(body io.Reader, boundary, name string) error {
+func (u *uploading) writeForm(body io.Reader, boundary, name string) error {
 	heads := &partHeads{ctx: u.c.Context(), body: body, raw: u.raw}
 	parts := multipart.NewReader(heads, boundary)
 	for {
-		part, err := heads.next(parts)
+		part, err := heads.nextPart(parts)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -204,7 +204,7 @@ func (u *uploading) form(body io.Reader, boundary, name string) error {
 		}
 		if part.FormName() != "file" {
 			// It is read, or it would be taken for a header, and counts like what is kept: unpacking it is as much work.
-			if _, err := io.Copy(io.Discard, &bounded{u, part}); err != nil {
+			if _, err := io.Copy(io.Discard, &boundedUpload{u, part}); err != nil {
 				return err
 			}
 			continue
@@ -214,14 +214,14 @@ func (u *uploading) form(body io.Reader, boundary, name string) error {
 			to = fileName(part)
 		}
 		if len(u.written) >= maxUploads || name != "" && len(u.written) > 0 {
-			return refuse(codeInvalid, "the form has more files than it may: one with a path in the query, up to %d without", maxUploads)
+			return refuseWith(codeInvalid, "the form has more files than it may: one with a path in the query, up to %d without", maxUploads)
 		}
-		if err := u.one(to, part); err != nil {
+		if err := u.writeOne(to, part); err != nil {
 			return err
 		}
 	}
 	if len(u.written) == 0 {
-		return refuse(codeInvalid, "the form has no part named file")
+		return refuseWith(codeInvalid, "the form has no part named file")
 	}
 	return nil
 }
@@ -235,12 +235,12 @@ func fileName(part *multipart.Part) string {
 	return params["filename"]
 }
 
-// one writes one file.
-func (u *uploading) one(name string, content io.Reader) error {
+// writeOne writes one file.
+func (u *uploading) writeOne(name string, content io.Reader) error {
 	if name == "" {
-		return refuse(codeInvalid, "name the file: path= in the query, or the part's file name")
+		return refuseWith(codeInvalid, "name the file: path= in the query, or the part's file name")
 	}
-	info, err := u.write(name, content)
+	info, err := u.writeContent(name, content)
 	if err != nil {
 		return err
 	}
@@ -253,8 +253,8 @@ func (u *uploading) one(name string, content io.Reader) error {
 	return nil
 }
 
-// write sends a file's content to the sandbox.
-func (u *uploading) write(name string, content io.Reader) (channel.FileInfo, error) {
+// writeContent sends a file's content to the sandbox.
+func (u *uploading) writeContent(name string, content io.Reader) (channel.FileInfo, error) {
 	ctx := u.c.Context()
 	file := channel.File{Op: channel.FileWrite, Path: name, User: u.user, Metadata: u.metadata}
 	conn, _, err := u.d.cfg.Sandboxes.OpenFile(ctx, u.c.id, file)
@@ -269,7 +269,7 @@ func (u *uploading) write(name string, content io.Reader) (channel.FileInfo, err
 	}
 	defer conn.Close() //nolint:errcheck // the guest has answered, or is given up
 	defer cutOff(ctx, conn)()
-	info, err := channel.WriteFile(conn, &bounded{u, content}, nil)
+	info, err := channel.WriteFile(conn, &boundedUpload{u, content}, nil)
 	return info, streamError(ctx, err)
 }
 
@@ -285,14 +285,14 @@ func givenTo(f channel.File, refused error) (channel.File, bool) {
 	return f, true
 }
 
-// bounded is an upload's content, of which no more is read than the request may write.
-type bounded struct {
+// boundedUpload is an upload's content, of which no more is read than the request may write.
+type boundedUpload struct {
 	u       *uploading
 	content io.Reader
 }
 
 // Read implements io.Reader. Its errors are for the client.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedUpload) Read(p []byte) (int, error) {
 	n, err := b.content.Read(p)
 	if b.u.left -= int64(n); b.u.left < 0 {
 		return 0, channel.NewFileError(channel.CodeNoSpace, "the upload is larger than the sandbox's disk")
@@ -303,7 +303,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if _, ours := errors.AsType[*fault.Fault](err); ours { // content that comes from a sandbox
 		return n, err
 	}
-	return n, refuse(codeInvalid, "the upload did not come whole: %v", err)
+	return n, refuseWith(codeInvalid, "the upload did not come whole: %v", err)
 }
 
 // The headers and attributes of a file's metadata.
@@ -323,12 +323,12 @@ func metadataOf(h http.Header) (map[string]string, error) {
 			continue
 		}
 		if name == "" || len(name) > 200 || len(values) != 1 || len(values[0]) > maxMetadata {
-			return nil, refuse(codeInvalid, "the header %.60q is no metadata: once, with a name of up to 200 and a value of up to %d bytes", key, maxMetadata)
+			return nil, refuseWith(codeInvalid, "the header %.60q is no metadata: once, with a name of up to 200 and a value of up to %d bytes", key, maxMetadata)
 		}
 		found[metadataPrefix+strings.ToLower(name)] = values[0]
 	}
 	if len(found) > channel.MaxMetadata {
-		return nil, refuse(codeInvalid, "%d headers %s*; at most %d", len(found), metadataHeader, channel.MaxMetadata)
+		return nil, refuseWith(codeInvalid, "%d headers %s*; at most %d", len(found), metadataHeader, channel.MaxMetadata)
 	}
 	if len(found) == 0 {
 		return nil, nil

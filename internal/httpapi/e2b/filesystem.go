@@ -11,15 +11,15 @@ import (
 const filesystemService = "/filesystem.Filesystem/"
 
 func (d *Data) filesystemRoutes() {
-	d.routes.HandleFunc("POST "+filesystemService+"Stat", d.unary(d.statFile))
-	d.routes.HandleFunc("POST "+filesystemService+"MakeDir", d.unary(d.makeDirectory))
-	d.routes.HandleFunc("POST "+filesystemService+"Move", d.unary(d.moveFile))
-	d.routes.HandleFunc("POST "+filesystemService+"ListDir", d.unary(d.listDirectory))
-	d.routes.HandleFunc("POST "+filesystemService+"Remove", d.unary(d.removeFile))
+	d.routes.HandleFunc("POST "+filesystemService+"Stat", d.serveUnary(d.statFile))
+	d.routes.HandleFunc("POST "+filesystemService+"MakeDir", d.serveUnary(d.makeDirectory))
+	d.routes.HandleFunc("POST "+filesystemService+"Move", d.serveUnary(d.moveFile))
+	d.routes.HandleFunc("POST "+filesystemService+"ListDir", d.serveUnary(d.listDirectory))
+	d.routes.HandleFunc("POST "+filesystemService+"Remove", d.serveUnary(d.removeFile))
 	d.routes.HandleFunc("POST "+filesystemService+"WatchDir", d.streaming(d.watchDirectory))
-	d.routes.HandleFunc("POST "+filesystemService+"CreateWatcher", d.unary(d.createWatcher))
-	d.routes.HandleFunc("POST "+filesystemService+"GetWatcherEvents", d.unary(d.watcherEvents))
-	d.routes.HandleFunc("POST "+filesystemService+"RemoveWatcher", d.unary(d.removeWatcher))
+	d.routes.HandleFunc("POST "+filesystemService+"CreateWatcher", d.serveUnary(d.createWatcher))
+	d.routes.HandleFunc("POST "+filesystemService+"GetWatcherEvents", d.serveUnary(d.watcherEvents))
+	d.routes.HandleFunc("POST "+filesystemService+"RemoveWatcher", d.serveUnary(d.removeWatcher))
 }
 
 // pathRequest is the request of several calls.
@@ -29,11 +29,11 @@ type pathRequest struct {
 
 // entryAnswer is the answer of several.
 type entryAnswer struct {
-	Entry entry `json:"entry"`
+	Entry fileEntry `json:"entry"`
 }
 
-// file does an operation that is one reply.
-func (d *Data) file(c *call, f channel.File) (channel.FileInfo, error) {
+// doFile does an operation that is one reply.
+func (d *Data) doFile(c *call, f channel.File) (channel.FileInfo, error) {
 	user, err := c.basicUser()
 	if err != nil {
 		return channel.FileInfo{}, err
@@ -47,7 +47,7 @@ func (d *Data) statFile(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	info, err := d.file(c, channel.File{Op: channel.FileStat, Path: req.Path})
+	info, err := d.doFile(c, channel.File{Op: channel.FileStat, Path: req.Path})
 	if err != nil {
 		return err
 	}
@@ -60,14 +60,14 @@ func (d *Data) makeDirectory(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	info, err := d.makePath(c, req.Path)
-	if errors.Is(err, fault.ErrConflict) && heldSentence(c.box.Waits()) == "" && !d.gone(c.id) {
+	if errors.Is(err, fault.ErrConflict) && heldSentence(c.box.Waits()) == "" && !d.isGone(c.id) {
 		return &failure{Code: codeExists, Message: failureOf(err).Message}
 	}
 	if err != nil {
 		return err
 	}
 	if info.Path == "" { // the operation answers with nothing of its own
-		if info, err = d.file(c, channel.File{Op: channel.FileStat, Path: req.Path}); err != nil {
+		if info, err = d.doFile(c, channel.File{Op: channel.FileStat, Path: req.Path}); err != nil {
 			return err
 		}
 	}
@@ -98,10 +98,10 @@ func (d *Data) moveFile(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	if _, err := d.file(c, channel.File{Op: channel.FileMove, Path: req.Source, To: req.Destination}); err != nil {
+	if _, err := d.doFile(c, channel.File{Op: channel.FileMove, Path: req.Source, To: req.Destination}); err != nil {
 		return err
 	}
-	info, err := d.file(c, channel.File{Op: channel.FileStat, Path: req.Destination})
+	info, err := d.doFile(c, channel.File{Op: channel.FileStat, Path: req.Destination})
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (d *Data) removeFile(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	_, err := d.file(c, channel.File{Op: channel.FileRemove, Path: req.Path})
-	if err != nil && (!errors.Is(err, fault.ErrNotFound) || d.gone(c.id)) {
+	_, err := d.doFile(c, channel.File{Op: channel.FileRemove, Path: req.Path})
+	if err != nil && (!errors.Is(err, fault.ErrNotFound) || d.isGone(c.id)) {
 		return err
 	}
 	return writeUnary(w, c, struct{}{})
@@ -131,7 +131,7 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if req.Depth > channel.MaxListDepth {
-		return refuse(codeInvalid, "a depth of %d is more than %d", req.Depth, channel.MaxListDepth)
+		return refuseWith(codeInvalid, "a depth of %d is more than %d", req.Depth, channel.MaxListDepth)
 	}
 	user, err := c.basicUser()
 	if err != nil {
@@ -147,14 +147,14 @@ func (d *Data) listDirectory(w http.ResponseWriter, c *call) error {
 	answer := &listing{ctx: c.Context(), w: w, codec: c.codec}
 	err = channel.ReadList(conn, func(part []channel.FileInfo) error {
 		for _, info := range part {
-			if err := answer.add(entryOf(info)); err != nil {
+			if err := answer.addEntry(entryOf(info)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return answer.fail(streamError(c.Context(), err))
+		return answer.failList(streamError(c.Context(), err))
 	}
-	return answer.end()
+	return answer.endList()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
-// entry is a file as the protocol tells of it.
-type entry struct {
+// fileEntry is a file as the protocol tells of it.
+type fileEntry struct {
 	Name          string            `json:"name"`
 	Type          string            `json:"type"`
 	Path          string            `json:"path"`
@@ -33,7 +33,7 @@ const (
 )
 
 // entryOf makes an entry of a file; a symbolic link has the type of what it leads to.
-func entryOf(info channel.FileInfo) entry {
+func entryOf(info channel.FileInfo) fileEntry {
 	mode := fs.FileMode(info.Mode & 0o777)
 	kind := info.Kind
 	switch info.Kind {
@@ -49,7 +49,7 @@ func entryOf(info channel.FileInfo) entry {
 			mode |= flag
 		}
 	}
-	e := entry{
+	e := fileEntry{
 		Name: path.Base(info.Path), Type: typeFile, Path: info.Path, Size: strconv.FormatInt(info.Size, 10),
 		Mode: info.Mode & 0o7777, Permissions: mode.String(), Owner: info.Owner, Group: info.Group,
 		ModifiedTime: info.Modified.UTC().Format(time.RFC3339Nano), SymlinkTarget: targetOf(info), Metadata: clientMetadata(info.Metadata),

@@ -25,10 +25,10 @@ type listing struct {
 	sent  bool // some of it: an error breaks the connection
 }
 
-// add tells of one more entry.
-func (l *listing) add(e entry) error {
+// addEntry tells of one more entry.
+func (l *listing) addEntry(e fileEntry) error {
 	l.added++
-	data, err := l.part(e)
+	data, err := l.encodeEntry(e)
 	if err != nil {
 		return err
 	}
@@ -41,13 +41,13 @@ func (l *listing) add(e entry) error {
 	if l.held.Len() < listingHeld {
 		return nil
 	}
-	return l.flush()
+	return l.flushList()
 }
 
-// part is one more entry, with what separates it from those before.
-func (l *listing) part(e entry) ([]byte, error) {
+// encodeEntry is one more entry, with what separates it from those before.
+func (l *listing) encodeEntry(e fileEntry) ([]byte, error) {
 	if l.codec != nil {
-		return l.codec.part(e)
+		return l.codec.encodePart(e)
 	}
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -59,10 +59,10 @@ func (l *listing) part(e entry) ([]byte, error) {
 	return append([]byte{','}, data...), nil
 }
 
-// flush sends what is kept back.
-func (l *listing) flush() error {
+// flushList sends what is kept back.
+func (l *listing) flushList() error {
 	if !l.sent {
-		l.w.Header().Set("Content-Type", l.codec.unary())
+		l.w.Header().Set("Content-Type", l.codec.unaryType())
 		l.sent = true
 	}
 	_, err := l.w.Write(l.held.Bytes())
@@ -70,21 +70,21 @@ func (l *listing) flush() error {
 	return err
 }
 
-// end sends the rest.
-func (l *listing) end() error {
+// endList sends the rest.
+func (l *listing) endList() error {
 	if l.codec == nil {
 		if l.added == 0 {
 			l.held.WriteString(`{"entries":[`)
 		}
 		l.held.WriteString(`]}`)
 	}
-	_ = l.flush() // a client that is gone is its own loss
+	_ = l.flushList() // a client that is gone is its own loss
 	return nil
 }
 
-// fail is the answer to a list that broke off: err, or where a part of the list is
+// failList is the answer to a list that broke off: err, or where a part of the list is
 // with the client, the end of the connection.
-func (l *listing) fail(err error) error {
+func (l *listing) failList(err error) error {
 	if l.sent {
 		panic(http.ErrAbortHandler) // net/http's way to break a connection
 	}

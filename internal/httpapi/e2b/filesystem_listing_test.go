@@ -99,16 +99,16 @@ func TestWatchersOfASandboxShare(t *testing.T) {
 	kept := 0
 	for i := range maxWatchers {
 		w := &watcher{sandbox: boxID, room: t.Context()}
-		all.add(string(rune('a'+i)), w)
-		all.keep(w, big)
+		all.addWatcher(string(rune('a'+i)), w)
+		all.keepEvents(w, big)
 		kept += w.bytes
 	}
 	if kept > maxWatchedBytes || kept == 0 {
 		t.Errorf("%d bytes are kept", kept)
 	}
 	other := &watcher{sandbox: "sb02", room: t.Context()}
-	all.add("other", other)
-	if all.keep(other, big); other.lost {
+	all.addWatcher("other", other)
+	if all.keepEvents(other, big); other.lost {
 		t.Error("another sandbox's watcher lost its events")
 	}
 }
@@ -124,10 +124,10 @@ func TestWatchersOfATokenShare(t *testing.T) {
 			within, leave := room.Enter(t.Context(), owner)
 			id := fmt.Sprint(owner, i)
 			w := &watcher{sandbox: id, room: within, stop: leave, expiry: time.NewTimer(time.Hour)}
-			if !all.add(id, w) {
+			if !all.addWatcher(id, w) {
 				t.Fatal("it is one too many")
 			}
-			all.keep(w, big)
+			all.keepEvents(w, big)
 			kept += w.bytes
 		}
 		return kept
@@ -139,9 +139,9 @@ func TestWatchersOfATokenShare(t *testing.T) {
 		t.Errorf("another's keep %d bytes", kept)
 	}
 	for i := range 100 {
-		_, _ = all.poll(fmt.Sprint("ann", i), fmt.Sprint("ann", i)) // some have lost theirs
+		_, _ = all.pollEvents(fmt.Sprint("ann", i), fmt.Sprint("ann", i)) // some have lost theirs
 		if i%2 == 0 {
-			all.remove(fmt.Sprint("ann", i))
+			all.removeWatcher(fmt.Sprint("ann", i))
 		}
 	}
 	within, leave := room.Enter(t.Context(), "ann")

@@ -125,21 +125,21 @@ func TestPolledWatcher(t *testing.T) {
 func TestWatchersKeepSoMuch(t *testing.T) {
 	var all watchers
 	w := watcher{room: t.Context()}
-	all.keep(&w, make([]watchEvent, maxWatcherEvents))
+	all.keepEvents(&w, make([]watchEvent, maxWatcherEvents))
 	if w.lost {
 		t.Error("lost too early")
 	}
-	all.keep(&w, make([]watchEvent, 1))
+	all.keepEvents(&w, make([]watchEvent, 1))
 	if !w.lost || w.events != nil {
 		t.Error("too many were kept")
 	}
 	w = watcher{room: t.Context()}
-	all.keep(&w, []watchEvent{{Name: strings.Repeat("x", maxWatcherBytes+1)}})
+	all.keepEvents(&w, []watchEvent{{Name: strings.Repeat("x", maxWatcherBytes+1)}})
 	if !w.lost {
 		t.Error("too much was kept")
 	}
 	w = watcher{room: t.Context()}
-	all.keep(&w, []watchEvent{{Entry: &entry{Metadata: map[string]string{"x": strings.Repeat("x", maxWatcherBytes)}}}})
+	all.keepEvents(&w, []watchEvent{{Entry: &fileEntry{Metadata: map[string]string{"x": strings.Repeat("x", maxWatcherBytes)}}}})
 	if !w.lost {
 		t.Error("too much was kept of what an entry tells")
 	}
@@ -150,16 +150,16 @@ func TestWatchersExpire(t *testing.T) {
 		var all watchers
 		stopped := false
 		w := &watcher{sandbox: boxID, room: t.Context(), stop: func() { stopped = true }}
-		w.expiry = time.AfterFunc(watcherLife, func() { all.remove("id") })
-		all.add("id", w)
+		w.expiry = time.AfterFunc(watcherLife, func() { all.removeWatcher("id") })
+		all.addWatcher("id", w)
 		for range 3 {
 			time.Sleep(watcherLife - time.Second)
-			if _, err := all.poll(boxID, "id"); err != nil {
+			if _, err := all.pollEvents(boxID, "id"); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(watcherLife + time.Second)
-		if _, err := all.poll(boxID, "id"); err == nil || !stopped {
+		if _, err := all.pollEvents(boxID, "id"); err == nil || !stopped {
 			t.Errorf("a watcher that nobody asks for lives: %v", err)
 		}
 	})

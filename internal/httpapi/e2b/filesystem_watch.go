@@ -20,9 +20,9 @@ type watchRequest struct {
 
 // watchEvent is one change as the protocol tells of it.
 type watchEvent struct {
-	Name  string `json:"name"`
-	Type  string `json:"type"`
-	Entry *entry `json:"entry,omitempty"`
+	Name  string     `json:"name"`
+	Type  string     `json:"type"`
+	Entry *fileEntry `json:"entry,omitempty"`
 }
 
 // errLost ends a watch that can't tell of everything any more.
@@ -53,10 +53,10 @@ func (d *Data) openWatch(ctx context.Context, c *call, req watchRequest) (*watch
 // events are changes as the protocol tells of them, one by one: a frame has thousands of changes, and of each
 // the guest may say much when it is asked about it.
 func (w *watch) events(changes []channel.FileEvent) iter.Seq[watchEvent] {
-	return func(yield func(watchEvent) bool) { w.tell(changes, yield) }
+	return func(yield func(watchEvent) bool) { w.tellChanges(changes, yield) }
 }
 
-func (w *watch) tell(changes []channel.FileEvent, yield func(watchEvent) bool) {
+func (w *watch) tellChanges(changes []channel.FileEvent, yield func(watchEvent) bool) {
 	types := map[channel.Change]string{
 		channel.ChangeCreate: "EVENT_TYPE_CREATE", channel.ChangeWrite: "EVENT_TYPE_WRITE", channel.ChangeRemove: "EVENT_TYPE_REMOVE",
 		channel.ChangeRename: "EVENT_TYPE_RENAME", channel.ChangeChmod: "EVENT_TYPE_CHMOD",
@@ -68,7 +68,7 @@ func (w *watch) tell(changes []channel.FileEvent, yield func(watchEvent) bool) {
 		}
 		e := watchEvent{Name: change.Name, Type: kind}
 		if w.entries && change.Change != channel.ChangeRemove && change.Change != channel.ChangeRename {
-			e.Entry = w.entry(change.Name)
+			e.Entry = w.entryOf(change.Name)
 		}
 		if !yield(e) {
 			return
@@ -76,8 +76,8 @@ func (w *watch) tell(changes []channel.FileEvent, yield func(watchEvent) bool) {
 	}
 }
 
-// entry is what lies there now; nil if nothing does.
-func (w *watch) entry(name string) *entry {
+// entryOf is what lies there now; nil if nothing does.
+func (w *watch) entryOf(name string) *fileEntry {
 	info, err := w.d.cfg.Sandboxes.File(w.c.Context(), w.c.id, channel.File{Op: channel.FileStat, Path: path.Join(w.path, name), User: w.user})
 	if err != nil {
 		return nil
@@ -104,15 +104,15 @@ func (d *Data) watchDirectory(w http.ResponseWriter, c *call) (feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, s *stream) error { return watch.send(ctx, s, timeout, pulse) }, nil
+	return func(ctx context.Context, s *connectStream) error { return watch.sendChanges(ctx, s, timeout, pulse) }, nil
 }
 
-// send sends changes until the time is over or nobody wants more.
-func (w *watch) send(ctx context.Context, s *stream, timeout, pulse time.Duration) error {
+// sendChanges sends changes until the time is over or nobody wants more.
+func (w *watch) sendChanges(ctx context.Context, s *connectStream, timeout, pulse time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer w.conn.Close() //nolint:errcheck // it was for reading
-	if err := s.send(map[string]any{"start": struct{}{}}); err != nil {
+	if err := s.sendMessage(map[string]any{"start": struct{}{}}); err != nil {
 		return err
 	}
 	var over <-chan time.Time
@@ -134,24 +134,24 @@ func (w *watch) send(ctx context.Context, s *stream, timeout, pulse time.Duratio
 			frames.taken <- struct{}{}
 			ticker.Reset(pulse)
 		case <-ticker.C:
-			if err := s.send(map[string]any{"keepalive": struct{}{}}); err != nil {
+			if err := s.sendMessage(map[string]any{"keepalive": struct{}{}}); err != nil {
 				return err
 			}
 		case <-over:
-			return refuse(codeDeadline, "the watch was open for the %s that it was given", timeout)
+			return refuseWith(codeDeadline, "the watch was open for the %s that it was given", timeout)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-func (w *watch) sendChange(s *stream, f frame) error {
+func (w *watch) sendChange(s *connectStream, f commandFrame) error {
 	changes, err := changesOf(f.kind, f.payload)
 	if err != nil {
 		return err
 	}
 	for e := range w.events(changes.Events) {
-		if err := s.send(map[string]any{"filesystem": e}); err != nil {
+		if err := s.sendMessage(map[string]any{"filesystem": e}); err != nil {
 			return err
 		}
 	}
@@ -165,7 +165,7 @@ func (w *watch) sendChange(s *stream, f frame) error {
 func changesOf(kind channel.FrameType, payload []byte) (channel.FileEvents, error) {
 	changes, err := channel.DecodeEvents(kind, payload)
 	if errors.Is(err, io.EOF) {
-		err = refuse(codeNotFound, "the directory is not there any more")
+		err = refuseWith(codeNotFound, "the directory is not there any more")
 	}
 	return changes, err
 }

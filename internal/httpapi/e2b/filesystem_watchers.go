@@ -67,15 +67,15 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 		leave()
 		cancel()
 	}}
-	kept.expiry = errand.After(watcherLife, func() { d.watchers.remove(id) })
-	if !d.watchers.add(id, kept) { // before it is opened: that takes as long as the guest likes
+	kept.expiry = errand.After(watcherLife, func() { d.watchers.removeWatcher(id) })
+	if !d.watchers.addWatcher(id, kept) { // before it is opened: that takes as long as the guest likes
 		kept.expiry.Stop()
 		kept.stop()
-		return refuse(codeExhausted, "the sandbox has %d watchers already: remove one", maxWatchers)
+		return refuseWith(codeExhausted, "the sandbox has %d watchers already: remove one", maxWatchers)
 	}
 	watching, err := d.openWatch(ctx, c, req)
 	if err != nil {
-		d.watchers.remove(id)
+		d.watchers.removeWatcher(id)
 		return err
 	}
 	errand.When(ctx, func() { _ = watching.conn.Close() })
@@ -83,7 +83,7 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 	errand.Go(func() {
 		select {
 		case <-c.box.Gone():
-			d.watchers.remove(id)
+			d.watchers.removeWatcher(id)
 		case <-ctx.Done():
 		}
 	})
@@ -101,7 +101,7 @@ func (ws *watchers) collect(kept *watcher, from *watch) {
 			changes, err = changesOf(kind, payload)
 		}
 		ws.keepAll(kept, from.events(changes.Events))
-		ws.note(kept, changes.Lost, err)
+		ws.noteKept(kept, changes.Lost, err)
 		if err != nil {
 			return
 		}
@@ -120,24 +120,24 @@ func (ws *watchers) keepAll(kept *watcher, events iter.Seq[watchEvent]) {
 		if size += backend.SizeOf(e); size < watchedAtOnce {
 			continue
 		}
-		if !ws.keep(kept, some) {
+		if !ws.keepEvents(kept, some) {
 			return
 		}
 		some, size = nil, 0
 	}
-	ws.keep(kept, some)
+	ws.keepEvents(kept, some)
 }
 
-// keep adds events to a watcher's, if its sandbox's may keep so much; false: they are lost, with those before.
-func (ws *watchers) keep(kept *watcher, events []watchEvent) bool {
+// keepEvents adds events to a watcher's, if its sandbox's may keep so much; false: they are lost, with those before.
+func (ws *watchers) keepEvents(kept *watcher, events []watchEvent) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	size := sizeOf(events)
 	switch {
 	case kept.lost:
 		return false
-	case len(kept.events)+len(events) > maxWatcherEvents, kept.bytes+size > maxWatcherBytes, ws.held(kept.sandbox)+size > maxWatchedBytes, backend.Take(kept.room, size) != nil:
-		kept.lose()
+	case len(kept.events)+len(events) > maxWatcherEvents, kept.bytes+size > maxWatcherBytes, ws.heldBy(kept.sandbox)+size > maxWatchedBytes, backend.Take(kept.room, size) != nil:
+		kept.loseEvents()
 		return false
 	}
 	kept.events = append(kept.events, events...)
@@ -153,13 +153,13 @@ func sizeOf(events []watchEvent) int {
 	return n
 }
 
-// note has a watcher's client hear of what was kept, that something was lost, and why nothing more comes.
-func (ws *watchers) note(kept *watcher, lost bool, ended error) {
+// noteKept has a watcher's client hear of what was kept, that something was lost, and why nothing more comes.
+func (ws *watchers) noteKept(kept *watcher, lost bool, ended error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	kept.ended = ended
 	if lost {
-		kept.lose()
+		kept.loseEvents()
 	}
 	select {
 	case kept.unread <- struct{}{}:
@@ -167,17 +167,17 @@ func (ws *watchers) note(kept *watcher, lost bool, ended error) {
 	}
 }
 
-// lost tells a watcher's next poll that changes did not reach its client.
-func (ws *watchers) lost(id string) {
+// noteLost tells a watcher's next poll that changes did not reach its client.
+func (ws *watchers) noteLost(id string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if kept := ws.all[id]; kept != nil {
-		kept.lose()
+		kept.loseEvents()
 	}
 }
 
-// held is what a sandbox's watchers keep. It needs mu.
-func (ws *watchers) held(sandbox string) int {
+// heldBy is what a sandbox's watchers keep. It needs mu.
+func (ws *watchers) heldBy(sandbox string) int {
 	n := 0
 	for _, kept := range ws.all {
 		if kept.sandbox == sandbox {
@@ -187,14 +187,14 @@ func (ws *watchers) held(sandbox string) int {
 	return n
 }
 
-// lose lets go of what it keeps, and has the next poll hear of that. It needs watchers.mu.
-func (w *watcher) lose() {
+// loseEvents lets go of what it keeps, and has the next poll hear of that. It needs watchers.mu.
+func (w *watcher) loseEvents() {
 	w.lost = true
-	w.forget()
+	w.forgetEvents()
 }
 
-// forget lets go of what it keeps. It needs watchers.mu.
-func (w *watcher) forget() {
+// forgetEvents lets go of what it keeps. It needs watchers.mu.
+func (w *watcher) forgetEvents() {
 	w.events, w.bytes = nil, 0
 	backend.Release(w.room)
 }
@@ -206,10 +206,10 @@ func (d *Data) watcherEvents(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	events, err := d.watchers.poll(c.id, req.WatcherID)
+	events, err := d.watchers.pollEvents(c.id, req.WatcherID)
 	if err == nil && len(events) == 0 {
-		d.watchers.await(c.Context(), c.id, req.WatcherID)
-		events, err = d.watchers.poll(c.id, req.WatcherID)
+		d.watchers.awaitEvents(c.Context(), c.id, req.WatcherID)
+		events, err = d.watchers.pollEvents(c.id, req.WatcherID)
 	}
 	if err != nil {
 		return err
@@ -219,13 +219,13 @@ func (d *Data) watcherEvents(w http.ResponseWriter, c *call) error {
 	}{Events: events}
 	err = writeUnary(w, c, answer)
 	if err != nil { // they are not kept any more
-		d.watchers.lost(req.WatcherID)
+		d.watchers.noteLost(req.WatcherID)
 	}
 	return err
 }
 
-// await returns when a watcher has something to tell, or soon.
-func (ws *watchers) await(ctx context.Context, sandbox, id string) {
+// awaitEvents returns when a watcher has something to tell, or soon.
+func (ws *watchers) awaitEvents(ctx context.Context, sandbox, id string) {
 	ws.mu.Lock()
 	kept := ws.all[id]
 	ws.mu.Unlock()
@@ -241,16 +241,16 @@ func (ws *watchers) await(ctx context.Context, sandbox, id string) {
 	}
 }
 
-func (ws *watchers) poll(sandbox, id string) ([]watchEvent, error) {
+func (ws *watchers) pollEvents(sandbox, id string) ([]watchEvent, error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	kept := ws.all[id]
 	if kept == nil || kept.sandbox != sandbox {
-		return nil, refuse(codeNotFound, "there is no watcher %q; one that is not asked for %s ends", excerpt.Of(id, 40), watcherLife)
+		return nil, refuseWith(codeNotFound, "there is no watcher %q; one that is not asked for %s ends", excerpt.Of(id, 40), watcherLife)
 	}
 	kept.expiry.Reset(watcherLife)
 	events := kept.events
-	kept.forget() // the answer is no more than one watcher may keep
+	kept.forgetEvents() // the answer is no more than one watcher may keep
 	select {
 	case <-kept.unread:
 	default:
@@ -273,17 +273,17 @@ func (d *Data) removeWatcher(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	if d.watchers.has(c.id, req.WatcherID) {
-		d.watchers.remove(req.WatcherID)
+	if d.watchers.hasWatcher(c.id, req.WatcherID) {
+		d.watchers.removeWatcher(req.WatcherID)
 	}
 	return writeUnary(w, c, struct{}{})
 }
 
-// add takes a watcher in; false: its sandbox has as many as it may.
-func (ws *watchers) add(id string, kept *watcher) bool {
+// addWatcher takes a watcher in; false: its sandbox has as many as it may.
+func (ws *watchers) addWatcher(id string, kept *watcher) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.count(kept.sandbox) >= maxWatchers {
+	if ws.countWatchers(kept.sandbox) >= maxWatchers {
 		return false
 	}
 	if ws.all == nil {
@@ -293,14 +293,14 @@ func (ws *watchers) add(id string, kept *watcher) bool {
 	return true
 }
 
-func (ws *watchers) has(sandbox, id string) bool {
+func (ws *watchers) hasWatcher(sandbox, id string) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	kept := ws.all[id]
 	return kept != nil && kept.sandbox == sandbox
 }
 
-func (ws *watchers) remove(id string) {
+func (ws *watchers) removeWatcher(id string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if kept := ws.all[id]; kept != nil {
@@ -310,8 +310,8 @@ func (ws *watchers) remove(id string) {
 	}
 }
 
-// count needs mu.
-func (ws *watchers) count(sandbox string) int {
+// countWatchers needs mu.
+func (ws *watchers) countWatchers(sandbox string) int {
 	n := 0
 	for _, kept := range ws.all {
 		if kept.sandbox == sandbox {

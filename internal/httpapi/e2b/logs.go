@@ -79,12 +79,12 @@ func logQueryOf(q url.Values, from string, bytes int) (logQuery, error) {
 	return want, nil
 }
 
-func (q logQuery) has(e logEntry) bool {
+func (q logQuery) hasEntry(e logEntry) bool {
 	severity := []string{"debug", levelInfo, levelWarn, "error"}
 	switch {
 	case q.level != "" && slices.Index(severity, e.Level) < slices.Index(severity, q.level):
 		return false
-	case q.search != "" && !e.says(q.search):
+	case q.search != "" && !e.saysText(q.search):
 		return false
 	case q.backward:
 		return q.from.IsZero() || !e.at.After(q.from)
@@ -102,8 +102,8 @@ func (q logQuery) reaches(k keeper.Command) bool {
 
 // entries are those that a client wants, the oldest first, or the newest: as many as
 // one answer has room for.
-func (c *Control) entries(r *client, want logQuery) ([]logEntry, error) {
-	sb, err := c.ours(r)
+func (c *Control) entries(r *keyedRequest, want logQuery) ([]logEntry, error) {
+	sb, err := c.ownSandbox(r)
 	if err != nil {
 		return nil, err
 	}
@@ -124,17 +124,17 @@ func (c *Control) entries(r *client, want logQuery) ([]logEntry, error) {
 		if err := backend.Take(r.Context(), reading); err != nil {
 			return nil, err
 		}
-		some, err := c.entriesOf(r.Context(), sb.Info(), k, func(e logEntry) bool { return want.has(e) && e.over(now) }, want)
+		some, err := c.entriesOf(r.Context(), sb.Info(), k, func(e logEntry) bool { return want.hasEntry(e) && e.isOver(now) }, want)
 		if err != nil {
 			return nil, err
 		}
-		err = chosen.add(some)
+		err = chosen.addEntries(some)
 		backend.Give(r.Context(), reading)
 		if err != nil {
 			return nil, err
 		}
 	}
-	return chosen.list(), nil
+	return chosen.listEntries(), nil
 }
 
 // chosen are those of the entries read so far that the answer has, the oldest first. They take
@@ -146,20 +146,20 @@ type chosen struct {
 	taken int
 }
 
-// list is in the order of the answer.
-func (c *chosen) list() []logEntry {
+// listEntries is in the order of the answer.
+func (c *chosen) listEntries() []logEntry {
 	if c.want.backward {
 		slices.Reverse(c.all)
 	}
 	return c.all
 }
 
-func (c *chosen) add(some []logEntry) error {
+func (c *chosen) addEntries(some []logEntry) error {
 	c.all = append(c.all, some...)
 	slices.SortStableFunc(c.all, func(a, b logEntry) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
-	answer := c.list()
-	c.all = slices.Clone(answer[:room(answer, c.want)]) // the rest is let go of
-	c.all = c.list()
+	answer := c.listEntries()
+	c.all = slices.Clone(answer[:roomFor(answer, c.want)]) // the rest is let go of
+	c.all = c.listEntries()
 	backend.Give(c.ctx, c.taken)
 	c.taken = 0
 	size := sizeOfLogs(c.all)
@@ -173,24 +173,24 @@ func (c *chosen) add(some []logEntry) error {
 func sizeOfLogs(all []logEntry) int {
 	size := 0
 	for _, e := range all {
-		size += e.size()
+		size += e.sizeInJSON()
 	}
 	return size
 }
 
-// over tells whether an entry's millisecond is over. Clients go on from the millisecond
+// isOver tells whether an entry's millisecond is over. Clients go on from the millisecond
 // after the last entry that they have, so that none is told of before.
-func (e logEntry) over(now time.Time) bool { return e.at.UnixMilli() < now.UnixMilli() }
+func (e logEntry) isOver(now time.Time) bool { return e.at.UnixMilli() < now.UnixMilli() }
 
-// room is how many of the entries one answer has. It does not end within a
+// roomFor is how many of the entries one answer has. It does not end within a
 // millisecond, either, unless a client asked for so few.
-func room(all []logEntry, want logQuery) int {
+func roomFor(all []logEntry, want logQuery) int {
 	size := 0
 	for i, e := range all {
 		if i == want.limit || i > 0 && size > want.bytes && e.at.UnixMilli() != all[i-1].at.UnixMilli() {
 			return i
 		}
-		size += e.size()
+		size += e.sizeInJSON()
 	}
 	return len(all)
 }
@@ -204,8 +204,8 @@ const (
 
 // inTurn answers with logs when it is the request's turn: one of a token at a time, since each takes
 // much of its room. A client that does not read its answer holds up its own token, and not for long.
-func (c *Control) inTurn(answer handler) handler {
-	return func(w http.ResponseWriter, r *client) error {
+func (c *Control) inTurn(answer controlHandler) controlHandler {
+	return func(w http.ResponseWriter, r *keyedRequest) error {
 		_, leave, err := c.logReads.Take(turns.For(r.Context(), r.token.ID))
 		if errors.Is(err, turns.ErrCrowded) {
 			return fault.Exhausted(time.Second, "%d requests of this token wait for logs already", readsLine)
@@ -223,8 +223,8 @@ func (c *Control) inTurn(answer handler) handler {
 	}
 }
 
-// logs is the first version's: the same twice, as lines and as entries.
-func (c *Control) logs(w http.ResponseWriter, r *client) error {
+// serveLogs is the first version's: the same twice, as lines and as entries.
+func (c *Control) serveLogs(w http.ResponseWriter, r *keyedRequest) error {
 	want, err := logQueryOf(r.URL.Query(), "start", maxLinedBytes)
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (c *Control) logs(w http.ResponseWriter, r *client) error {
 	}
 	lines := make([]logLine, 0, len(entries))
 	for _, e := range entries {
-		line, err := e.line()
+		line, err := e.makeLine()
 		if err != nil {
 			return fmt.Errorf("encode a log: %w", err)
 		}
@@ -247,7 +247,7 @@ func (c *Control) logs(w http.ResponseWriter, r *client) error {
 	return writeAnswer(r.Context(), w, http.StatusOK, map[string]any{"logs": lines, "logEntries": entries})
 }
 
-func (c *Control) logs2(w http.ResponseWriter, r *client) error {
+func (c *Control) serveLogsV2(w http.ResponseWriter, r *keyedRequest) error {
 	want, err := logQueryOf(r.URL.Query(), "cursor", maxLogBytes)
 	if err != nil {
 		return err

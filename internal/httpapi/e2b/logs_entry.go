@@ -44,16 +44,16 @@ type logEntry struct {
 	at time.Time
 }
 
-// says tells whether an entry has a text.
-func (e logEntry) says(text string) bool {
+// saysText tells whether an entry has a text.
+func (e logEntry) saysText(text string) bool {
 	return strings.Contains(e.Message, text) || strings.Contains(e.Fields["cmd"], text) || strings.Contains(e.Fields[fieldData], text)
 }
 
 // entryCost is what an entry takes beside its text: its map, its times, and the quotes around.
 const entryCost = 768
 
-// size is about how much room it takes, as JSON has it: a guest chooses what is escaped.
-func (e logEntry) size() int {
+// sizeInJSON is about how much room it takes, as JSON has it: a guest chooses what is escaped.
+func (e logEntry) sizeInJSON() int {
 	size := entryCost + quotedSize(e.Message)
 	for name, value := range e.Fields {
 		size += len(name) + quotedSize(value)
@@ -81,7 +81,7 @@ type logLine struct {
 	Line      string `json:"line"`
 }
 
-func (e logEntry) line() (logLine, error) {
+func (e logEntry) makeLine() (logLine, error) {
 	object := maps.Clone(e.Fields)
 	object["message"], object["level"] = e.Message, e.Level
 	text, err := json.Marshal(object)
@@ -97,7 +97,7 @@ type story struct {
 	all     []logEntry // that are wanted: no more than an answer has, and twice that while they come
 }
 
-func (s *story) add(at time.Time, level, event, message string, fields map[string]string) {
+func (s *story) addEvent(at time.Time, level, event, message string, fields map[string]string) {
 	e := logEntry{Timestamp: stamp(at), at: at, Level: level, Message: message, Fields: maps.Clone(s.shared)}
 	e.Fields[fieldEvent] = event
 	maps.Copy(e.Fields, fields)
@@ -128,26 +128,26 @@ func (c *Control) entriesOf(ctx context.Context, info sandbox.Info, k keeper.Com
 		name += " with pid " + s.shared["pid"]
 	}
 	argv := map[string]string{"cmd": excerpt.Of(strings.Join(k.Argv, " "), maxLogText)}
-	s.add(k.Started, levelInfo, "process_start", name+" started", argv)
+	s.addEvent(k.Started, levelInfo, "process_start", name+" started", argv)
 	if !k.Terminal {
 		for _, p := range out.Passages {
-			s.wrote(p.At, "stdout", p.Stdout)
-			s.wrote(p.At, "stderr", p.Stderr)
+			s.addOutput(p.At, "stdout", p.Stdout)
+			s.addOutput(p.At, "stderr", p.Stderr)
 		}
 	}
 	if k.Exit != nil {
-		s.ended(name, argv)
+		s.addEnd(name, argv)
 	}
 	return s.all, nil
 }
 
-func (s *story) wrote(at time.Time, stream string, data []byte) {
+func (s *story) addOutput(at time.Time, stream string, data []byte) {
 	if len(data) > 0 {
-		s.add(at, levelInfo, stream, "Streaming process event", map[string]string{fieldData: strings.ToValidUTF8(string(data), "\uFFFD")})
+		s.addEvent(at, levelInfo, stream, "Streaming process event", map[string]string{fieldData: strings.ToValidUTF8(string(data), "\uFFFD")})
 	}
 }
 
-func (s *story) ended(name string, argv map[string]string) {
+func (s *story) addEnd(name string, argv map[string]string) {
 	exit := *s.command.Exit
 	how, level := endEvent(exit), levelInfo
 	if how.ExitCode != 0 || exit.TimedOut {
@@ -158,7 +158,7 @@ func (s *story) ended(name string, argv map[string]string) {
 		fields["error"] = how.Error
 	}
 	maps.Copy(fields, argv)
-	s.add(s.command.Ended, level, "process_end", fmt.Sprintf("%s ended: %s", name, how.Status), fields)
+	s.addEvent(s.command.Ended, level, "process_end", fmt.Sprintf("%s ended: %s", name, how.Status), fields)
 }
 
 // runsAs is who commands are run as that name nobody.

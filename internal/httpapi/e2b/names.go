@@ -31,8 +31,8 @@ func nameOf(ref string) tagged {
 	return tagged{name, tag}
 }
 
-// kept is the name as it is kept.
-func (t tagged) kept() string {
+// keptName is the name as it is kept.
+func (t tagged) keptName() string {
 	if t.tag == "" {
 		return t.name
 	}
@@ -47,8 +47,8 @@ func (t tagged) tagName() string {
 	return t.tag
 }
 
-// whole is the name as clients read it.
-func (t tagged) whole() string { return t.name + ":" + t.tagName() }
+// wholeName is the name as clients read it.
+func (t tagged) wholeName() string { return t.name + ":" + t.tagName() }
 
 var snapshotID = regexp.MustCompile(`^snap[0-9a-f]{16}$`)
 

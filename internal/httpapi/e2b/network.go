@@ -30,9 +30,9 @@ func (n *networkConfig) narrowing(internet *bool) (policy.Narrowing, error) {
 		n = &networkConfig{}
 	}
 	switch {
-	case asks(n.Rules):
+	case asksForMore(n.Rules):
 		return policy.Narrowing{}, fault.Invalid("network.rules: nothing is injected into requests here, so a rule would not hold")
-	case asks(n.EgressProxy):
+	case asksForMore(n.EgressProxy):
 		return policy.Narrowing{}, fault.Invalid("network.egressProxy: there is no way out of a sandbox that a proxy could be on; only the policy opens names")
 	case len(n.DNSServers) > 0:
 		return policy.Narrowing{}, fault.Invalid("network.dnsServers: no server of names can be reached from a sandbox; the gateway resolves the names that the policy opens")
@@ -46,8 +46,8 @@ func (n *networkConfig) narrowing(internet *bool) (policy.Narrowing, error) {
 
 // setNetwork replaces what the client gave up: what is left out is given back, as
 // far as the policy gives it.
-func (c *Control) setNetwork(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
+func (c *Control) setNetwork(w http.ResponseWriter, r *keyedRequest) error {
+	sb, err := c.ownSandbox(r)
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,8 @@ type visitSlots struct {
 // errVisited tells that a sandbox has as many visitors as it may.
 var errVisited = fault.Exhausted(time.Second, "the ports of this sandbox have %d connections from outside already; try again", maxVisits)
 
-// enter waits for one of a sandbox's connections. leave gives it back, once.
-func (v *visits) enter(ctx context.Context, id string) (leave func(), err error) {
+// enterVisit waits for one of a sandbox's connections. leave gives it back, once.
+func (v *visits) enterVisit(ctx context.Context, id string) (leave func(), err error) {
 	v.mu.Lock()
 	s := v.slots[id]
 	if s == nil {
@@ -83,14 +83,14 @@ func (v *visits) enter(ctx context.Context, id string) (leave func(), err error)
 	return nil, err
 }
 
-// visit is a connection to a port that gives its place back when it is closed.
-type visit struct {
+// portVisit is a connection to a port that gives its place back when it is closed.
+type portVisit struct {
 	net.Conn
 	leave func()
 }
 
 // CloseWrite ends one half, where the connection can: a visitor who has said all is still answered.
-func (v *visit) CloseWrite() error {
+func (v *portVisit) CloseWrite() error {
 	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -98,7 +98,7 @@ func (v *visit) CloseWrite() error {
 }
 
 // Close implements net.Conn.
-func (v *visit) Close() error {
+func (v *portVisit) Close() error {
 	defer v.leave()
 	return v.Conn.Close()
 }
@@ -118,7 +118,7 @@ func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 				return nil, err
 			}
 			id := strings.TrimSuffix(host, portHost)
-			leave, err := all.enter(ctx, id)
+			leave, err := all.enterVisit(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -127,7 +127,7 @@ func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 				leave()
 				return nil, err
 			}
-			return &httphead.Conn{Conn: &visit{conn, leave}}, nil
+			return &httphead.Conn{Conn: &portVisit{conn, leave}}, nil
 		}),
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    4,

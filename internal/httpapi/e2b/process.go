@@ -23,11 +23,11 @@ func (d *Data) processRoutes() {
 	d.routes.HandleFunc("POST "+processService+"Start", d.streaming(d.startProcess))
 	d.routes.HandleFunc("POST "+processService+"Connect", d.streaming(d.connectProcess))
 	d.routes.HandleFunc("POST "+processService+"StreamInput", inputs{d}.streamInput)
-	d.routes.HandleFunc("POST "+processService+"List", d.unary(d.listProcesses))
-	d.routes.HandleFunc("POST "+processService+"SendInput", d.unary(inputs{d}.sendInput))
-	d.routes.HandleFunc("POST "+processService+"CloseStdin", d.unary(d.closeStdin))
-	d.routes.HandleFunc("POST "+processService+"SendSignal", d.unary(d.sendSignal))
-	d.routes.HandleFunc("POST "+processService+"Update", d.unary(d.updateProcess))
+	d.routes.HandleFunc("POST "+processService+"List", d.serveUnary(d.listProcesses))
+	d.routes.HandleFunc("POST "+processService+"SendInput", d.serveUnary(inputs{d}.sendInput))
+	d.routes.HandleFunc("POST "+processService+"CloseStdin", d.serveUnary(d.closeStdin))
+	d.routes.HandleFunc("POST "+processService+"SendSignal", d.serveUnary(d.sendSignal))
+	d.routes.HandleFunc("POST "+processService+"Update", d.serveUnary(d.updateProcess))
 }
 
 // processConfig is what is to be started.
@@ -52,7 +52,7 @@ func (t *terminal) window() (*channel.WindowSize, error) {
 	}
 	const most = 1<<16 - 1
 	if t.Size.Cols > most || t.Size.Rows > most {
-		return nil, refuse(codeInvalid, "a terminal of %d columns and %d rows is too large", t.Size.Cols, t.Size.Rows)
+		return nil, refuseWith(codeInvalid, "a terminal of %d columns and %d rows is too large", t.Size.Cols, t.Size.Rows)
 	}
 	return &channel.WindowSize{Rows: uint16(t.Size.Rows), Cols: uint16(t.Size.Cols)}, nil
 }
@@ -77,7 +77,7 @@ func (d *Data) startProcess(w http.ResponseWriter, c *call) (feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	command, err := req.command(c)
+	command, err := req.makeCommand(c)
 	if err != nil {
 		return nil, err
 	}
@@ -93,25 +93,25 @@ func (d *Data) startProcess(w http.ResponseWriter, c *call) (feed, error) {
 	if req.Tag != nil {
 		what.tag = *req.Tag
 	}
-	what = what.brief() // for as long as the stream lasts, and the list
-	d.remember(c, started.ID, what)
-	return d.follow(c, started, what, follow{timeout: timeout, kills: true})
+	what = what.briefLaunch() // for as long as the stream lasts, and the list
+	d.rememberLaunch(c, started.ID, what)
+	return d.followCommand(c, started, what, follow{timeout: timeout, kills: true})
 }
 
-// command is what the manager is asked for.
-func (r *startRequest) command(c *call) (sandbox.Command, error) {
+// makeCommand is what the manager is asked for.
+func (r *startRequest) makeCommand(c *call) (sandbox.Command, error) {
 	switch {
 	case r.Process == nil || r.Process.Cmd == "":
-		return sandbox.Command{}, refuse(codeInvalid, "there is no command to start")
+		return sandbox.Command{}, refuseWith(codeInvalid, "there is no command to start")
 	case r.Tag != nil && len(*r.Tag) > maxTag:
-		return sandbox.Command{}, refuse(codeInvalid, "the tag is %d bytes long; at most %d", len(*r.Tag), maxTag)
+		return sandbox.Command{}, refuseWith(codeInvalid, "the tag is %d bytes long; at most %d", len(*r.Tag), maxTag)
 	}
 	user, err := c.basicUser()
 	if err != nil {
 		return sandbox.Command{}, err
 	}
 	command := sandbox.Command{
-		Argv: append([]string{r.Process.Cmd}, r.Process.Args...), Env: environment(c.box.Info(), r.Process.Envs), User: user,
+		Argv: append([]string{r.Process.Cmd}, r.Process.Args...), Env: commandEnvironment(c.box.Info(), r.Process.Envs), User: user,
 		Stdin: r.PTY != nil || r.Stdin == nil || *r.Stdin,
 	}
 	command.Judged = shellText(command.Argv)
@@ -119,7 +119,7 @@ func (r *startRequest) command(c *call) (sandbox.Command, error) {
 		command.Dir = c.absolute(*r.Process.Cwd, user)
 	}
 	if slices.ContainsFunc(command.Argv, hasZero) || hasZero(command.Dir) {
-		return sandbox.Command{}, refuse(codeInvalid, "a command and its directory can't have zero bytes")
+		return sandbox.Command{}, refuseWith(codeInvalid, "a command and its directory can't have zero bytes")
 	}
 	if r.PTY != nil {
 		command.PTY, err = r.PTY.window()
@@ -190,18 +190,18 @@ func (d *Data) connectProcess(w http.ResponseWriter, c *call) (feed, error) {
 	if err := heldError(c.box.Waits()); err != nil {
 		return nil, err
 	}
-	command, what, err := d.find(c, req.Process, true)
+	command, what, err := d.findCommand(c, req.Process, true)
 	if err != nil {
 		return nil, err
 	}
-	return d.follow(c, command, what, follow{timeout: timeout, pid: command.PID, offset: keeper.FromNow})
+	return d.followCommand(c, command, what, follow{timeout: timeout, pid: command.PID, offset: keeper.FromNow})
 }
 
-// find is the newest command that a selector means; one that has ended only if
+// findCommand is the newest command that a selector means; one that has ended only if
 // asked for, and if none runs.
-func (d *Data) find(c *call, s *selector, ended bool) (keeper.Command, launch, error) {
+func (d *Data) findCommand(c *call, s *selector, ended bool) (keeper.Command, launch, error) {
 	if s == nil || (s.PID == nil) == (s.Tag == nil) {
-		return keeper.Command{}, launch{}, refuse(codeInvalid, "name the process by its pid or its tag")
+		return keeper.Command{}, launch{}, refuseWith(codeInvalid, "name the process by its pid or its tag")
 	}
 	commands, err := d.commands(c)
 	if err != nil {
@@ -210,7 +210,7 @@ func (d *Data) find(c *call, s *selector, ended bool) (keeper.Command, launch, e
 	var found *keeper.Command
 	for i := range commands {
 		k := &commands[i]
-		if !d.means(c, s, k) || (k.Exit != nil && !ended) {
+		if !d.meansCommand(c, s, k) || (k.Exit != nil && !ended) {
 			continue
 		}
 		if found == nil || (found.Exit != nil && k.Exit == nil) || (found.Exit == nil) == (k.Exit == nil) && !k.Started.Before(found.Started) {
@@ -218,16 +218,16 @@ func (d *Data) find(c *call, s *selector, ended bool) (keeper.Command, launch, e
 		}
 	}
 	if found == nil {
-		return keeper.Command{}, launch{}, refuse(codeNotFound, "there is no process %s", s)
+		return keeper.Command{}, launch{}, refuseWith(codeNotFound, "there is no process %s", s)
 	}
-	return *found, d.launched.of(c.id, *found), nil
+	return *found, d.launched.launchOf(c.id, *found), nil
 }
 
-func (d *Data) means(c *call, s *selector, k *keeper.Command) bool {
+func (d *Data) meansCommand(c *call, s *selector, k *keeper.Command) bool {
 	if s.PID != nil {
 		return k.PID != 0 && k.PID == int(*s.PID)
 	}
-	return d.launched.of(c.id, *k).tag == *s.Tag && *s.Tag != ""
+	return d.launched.launchOf(c.id, *k).tag == *s.Tag && *s.Tag != ""
 }
 
 type processInfo struct {
@@ -250,15 +250,15 @@ func (d *Data) listProcesses(w http.ResponseWriter, c *call) error {
 	}{Processes: []processInfo{}}
 	for _, k := range commands {
 		if k.Exit == nil && k.PID != 0 {
-			what := d.launched.of(c.id, k)
+			what := d.launched.launchOf(c.id, k)
 			answer.Processes = append(answer.Processes, processInfo{Config: what.config, PID: k.PID, Tag: what.tag})
 		}
 	}
 	return writeUnary(w, c, answer)
 }
 
-// unary serves a unary call.
-func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
+// serveUnary serves a unary call.
+func (d *Data) serveUnary(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r)
 		inProto, err := checkUnary(r)
@@ -275,11 +275,11 @@ func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc 
 			http.Error(w, media.Error(), http.StatusUnsupportedMediaType)
 			return
 		}
-		if d.gone(c.id) {
+		if d.isGone(c.id) {
 			writeGone(w, d, c.id)
 			return
 		}
-		f := d.explain(c, err)
+		f := d.explainError(c, err)
 		tellRetry(w.Header(), f.Code.status(), err)
 		writeObject(w, f.Code.status(), f)
 	}
@@ -299,10 +299,10 @@ func withTimeout(w http.ResponseWriter, c *call, h func(http.ResponseWriter, *ca
 	return h(w, c)
 }
 
-// environment is what clients of this wire find in each command's environment,
+// commandEnvironment is what clients of this wire find in each command's environment,
 // with what they asked for on top. It is given to commands, not to the sandbox: a
 // copy has another id.
-func environment(info sandbox.Info, asked map[string]string) map[string]string {
+func commandEnvironment(info sandbox.Info, asked map[string]string) map[string]string {
 	env := map[string]string{"E2B_SANDBOX": "true", "E2B_SANDBOX_ID": info.ID, "E2B_TEMPLATE_ID": templateID(info)}
 	maps.Copy(env, asked)
 	return env

@@ -28,10 +28,10 @@ func (d inputs) sendInput(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	if err := req.Input.check(); err != nil {
+	if err := req.Input.checkInput(); err != nil {
 		return err
 	}
-	command, what, err := d.find(c, req.Process, false)
+	command, what, err := d.findCommand(c, req.Process, false)
 	if err != nil {
 		return err
 	}
@@ -41,28 +41,28 @@ func (d inputs) sendInput(w http.ResponseWriter, c *call) error {
 	return writeUnary(w, c, struct{}{})
 }
 
-func (in *processInput) check() error {
+func (in *processInput) checkInput() error {
 	if in == nil || (in.Stdin == nil) == (in.PTY == nil) {
-		return refuse(codeInvalid, "send stdin or pty, one of both")
+		return refuseWith(codeInvalid, "send stdin or pty, one of both")
 	}
 	return nil
 }
 
 // putInput passes input to a command of its kind, and returns when it has been taken.
 func (d inputs) putInput(c *call, command keeper.Command, what launch, in *processInput) error {
-	if err := in.check(); err != nil {
+	if err := in.checkInput(); err != nil {
 		return err
 	}
 	data := in.Stdin
 	switch {
 	case in.PTY != nil && !what.terminal:
-		return refuse(codePrecondition, "the process has no terminal: send stdin")
+		return refuseWith(codePrecondition, "the process has no terminal: send stdin")
 	case in.PTY != nil:
 		data = in.PTY
 	case what.terminal:
-		return refuse(codePrecondition, "the process has a terminal: send pty")
+		return refuseWith(codePrecondition, "the process has a terminal: send pty")
 	case !what.stdin:
-		return refuse(codePrecondition, "the process was started without standard input: start it with stdin")
+		return refuseWith(codePrecondition, "the process was started without standard input: start it with stdin")
 	}
 	for chunk := range slices.Chunk([]byte(*data), channel.MaxPayload) {
 		if err := d.sendFrame(c, command, channel.FrameStdin, chunk); err != nil {
@@ -78,12 +78,12 @@ func (d *Data) closeStdin(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	command, what, err := d.find(c, req.Process, false)
+	command, what, err := d.findCommand(c, req.Process, false)
 	if err != nil {
 		return err
 	}
 	if what.terminal {
-		return refuse(codePrecondition, "a terminal's input can't be closed: send Ctrl-D")
+		return refuseWith(codePrecondition, "a terminal's input can't be closed: send Ctrl-D")
 	}
 	if err := d.sendFrame(c, command, channel.FrameStdin, nil); err != nil {
 		return err
@@ -118,9 +118,9 @@ func (d *Data) sendSignal(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if req.Signal == "" {
-		return refuse(codeInvalid, "name a signal: SIGNAL_SIGTERM or SIGNAL_SIGKILL")
+		return refuseWith(codeInvalid, "name a signal: SIGNAL_SIGTERM or SIGNAL_SIGKILL")
 	}
-	command, _, err := d.find(c, req.Process, false)
+	command, _, err := d.findCommand(c, req.Process, false)
 	if err != nil {
 		return err
 	}
@@ -139,13 +139,13 @@ func (d *Data) updateProcess(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	command, what, err := d.find(c, req.Process, false)
+	command, what, err := d.findCommand(c, req.Process, false)
 	if err != nil {
 		return err
 	}
 	if req.PTY != nil {
 		if !what.terminal {
-			return refuse(codePrecondition, "the process has no terminal to resize")
+			return refuseWith(codePrecondition, "the process has no terminal to resize")
 		}
 		size, err := req.PTY.window()
 		if err != nil {
@@ -170,7 +170,7 @@ func (d *Data) sendJSON(c *call, command keeper.Command, kind channel.FrameType,
 func (d *Data) sendFrame(c *call, command keeper.Command, kind channel.FrameType, payload []byte) error {
 	err := d.cfg.Sandboxes.Send(c.Context(), c.id, command.ID, kind, payload)
 	if errors.Is(err, fault.ErrConflict) && heldSentence(c.box.Waits()) == "" {
-		return refuse(codeNotFound, "the process with the pid %d has ended", command.PID)
+		return refuseWith(codeNotFound, "the process with the pid %d has ended", command.PID)
 	}
 	return err
 }

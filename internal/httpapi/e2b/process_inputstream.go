@@ -49,20 +49,20 @@ func (d inputs) streamInput(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = d.takeInput(w, c)
 	}
-	if err != nil && d.gone(c.id) {
+	if err != nil && d.isGone(c.id) {
 		writeGone(w, d.Data, c.id)
 		return
 	}
 	// A read that was cut off has ended the request's context, so that the answer must not depend on it.
 	w.Header().Set("Content-Type", c.codec.stream())
-	s := &stream{w: w, codec: c.codec, control: http.NewResponseController(w), release: func() {}}
+	s := &connectStream{w: w, codec: c.codec, control: http.NewResponseController(w), release: func() {}}
 	if err == nil {
-		err = s.send(struct{}{})
+		err = s.sendMessage(struct{}{})
 	}
 	if err != nil {
-		err = d.explain(c, err)
+		err = d.explainError(c, err)
 	}
-	s.end(err)
+	s.endStream(err)
 }
 
 // takeInput reads a stream of input for as long as its client may take.
@@ -126,15 +126,15 @@ func (d inputs) passInput(c *call) error {
 		case errors.Is(err, io.EOF) && !first:
 			return nil
 		case errors.Is(err, io.EOF):
-			return refuse(codeInvalid, "the stream has no message: the first one names the process")
+			return refuseWith(codeInvalid, "the stream has no message: the first one names the process")
 		case err != nil:
 			return err
 		case !event.single():
-			return refuse(codeInvalid, "a message of the stream is start, data or keepalive, one of the three")
+			return refuseWith(codeInvalid, "a message of the stream is start, data or keepalive, one of the three")
 		case first != (event.Start != nil):
-			return refuse(codeInvalid, "the first message of the stream, and no other, names the process")
+			return refuseWith(codeInvalid, "the first message of the stream, and no other, names the process")
 		case event.Start != nil:
-			command, launched, err := d.find(c, event.Start.Process, false)
+			command, launched, err := d.findCommand(c, event.Start.Process, false)
 			if err != nil {
 				return err
 			}
@@ -164,7 +164,7 @@ func nextInput(c *call) (event inputEvent, err error) {
 	if err != nil {
 		return event, err
 	}
-	return event, c.decode(payload, &event)
+	return event, c.decodeMessage(payload, &event)
 }
 
 // brokenInput is what is told of a stream of input that breaks off within a message.
@@ -172,5 +172,5 @@ func brokenInput(err error) error {
 	if errors.Is(err, fault.ErrExhausted) {
 		return err
 	}
-	return refuse(codeInvalid, "the stream of input broke off: %v", err)
+	return refuseWith(codeInvalid, "the stream of input broke off: %v", err)
 }

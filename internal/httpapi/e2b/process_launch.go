@@ -33,9 +33,9 @@ const manyLaunches = 256 // of one sandbox; with more, those of forgotten comman
 // maxLaunch is how many bytes a command and its environment may take in memory that are kept for the list.
 const maxLaunch = 32 << 10
 
-// brief is the launch, of a very long command with no more than its program. Nothing of the message that
+// briefLaunch is the launch, of a very long command with no more than its program. Nothing of the message that
 // brought it is kept with it.
-func (l launch) brief() launch {
+func (l launch) briefLaunch() launch {
 	if backend.SizeOf(l.config) > maxLaunch {
 		cmd := strings.Clone(excerpt.Of(l.config.Cmd, maxLaunch))
 		l.config = processConfig{Cmd: cmd, Args: []string{}, Envs: map[string]string{}}
@@ -44,10 +44,10 @@ func (l launch) brief() launch {
 	return l
 }
 
-// remember keeps a launch.
-func (d *Data) remember(c *call, command string, what launch) {
+// rememberLaunch keeps a launch.
+func (d *Data) rememberLaunch(c *call, command string, what launch) {
 	what.known = true
-	if d.launched.put(c.id, command, what) > manyLaunches {
+	if d.launched.putLaunch(c.id, command, what) > manyLaunches {
 		_, _ = d.commands(c) // forgets as it lists; what fails here is tried again with the next command
 	}
 	d.launched.mu.Lock()
@@ -59,8 +59,8 @@ func (d *Data) remember(c *call, command string, what launch) {
 	}
 }
 
-// put returns how many the sandbox has then.
-func (l *launches) put(id, command string, what launch) int {
+// putLaunch returns how many the sandbox has then.
+func (l *launches) putLaunch(id, command string, what launch) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.boxes == nil {
@@ -73,8 +73,8 @@ func (l *launches) put(id, command string, what launch) int {
 	return len(l.boxes[id])
 }
 
-// of is a command's launch, made up of what the keeper has where nobody remembers.
-func (l *launches) of(id string, k keeper.Command) launch {
+// launchOf is a command's launch, made up of what the keeper has where nobody remembers.
+func (l *launches) launchOf(id string, k keeper.Command) launch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if what, ok := l.boxes[id][k.ID]; ok {

@@ -20,7 +20,7 @@ import (
 
 // feed sends the messages of a stream until its end. errBroken: the sandbox is
 // gone, and the connection is to break.
-type feed func(ctx context.Context, s *stream) error
+type feed func(ctx context.Context, s *connectStream) error
 
 // errBroken: there is no end to tell of.
 var errBroken = errors.New("the sandbox ended")
@@ -53,7 +53,7 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 			run, err = open(w, c)
 			backend.Release(r.Context()) // of the message nothing is kept
 		}
-		if err != nil && d.gone(c.id) {
+		if err != nil && d.isGone(c.id) {
 			writeGone(w, d, c.id)
 			return
 		}
@@ -65,7 +65,7 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 			}
 		})
 		s := openStream(ctx, w, c.codec)
-		defer s.close()
+		defer s.closeStream()
 		if err == nil {
 			err = run(ctx, s)
 		}
@@ -73,12 +73,12 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 		case errors.Is(err, errBroken), errors.Is(context.Cause(ctx), errBroken):
 			panic(http.ErrAbortHandler) // net/http's way to break a connection
 		case errors.Is(context.Cause(r.Context()), token.ErrOver):
-			s.end(d.explain(c, errKeyOver()))
+			s.endStream(d.explainError(c, errKeyOver()))
 		case r.Context().Err() != nil: // nobody is there to be told
 		case err != nil:
-			s.end(d.explain(c, err))
+			s.endStream(d.explainError(c, err))
 		default:
-			s.end(nil)
+			s.endStream(nil)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 func (d *Data) awaitGone(ctx context.Context, c *call) bool {
 	for {
 		changed := c.box.Waits().Changed
-		if d.gone(c.id) {
+		if d.isGone(c.id) {
 			return true
 		}
 		select {
@@ -108,8 +108,8 @@ type follow struct {
 	offset  int64
 }
 
-// output is one client's view of a command.
-type output struct {
+// commandView is one client's view of a command.
+type commandView struct {
 	follow
 	d       *Data
 	c       *call
@@ -120,8 +120,8 @@ type output struct {
 	pulse   time.Duration
 }
 
-// follow attaches to a command and returns the feed of its events.
-func (d *Data) follow(c *call, command keeper.Command, what launch, how follow) (feed, error) {
+// followCommand attaches to a command and returns the feed of its events.
+func (d *Data) followCommand(c *call, command keeper.Command, what launch, how follow) (feed, error) {
 	pulse, err := pulseOf(c.Request)
 	if err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func (d *Data) follow(c *call, command keeper.Command, what launch, how follow) 
 	if err != nil {
 		return nil, err
 	}
-	o := &output{follow: how, d: d, c: c, what: what, raw: raw, conn: channel.NewConn(raw), pulse: pulse}
-	return o.run, nil
+	o := &commandView{follow: how, d: d, c: c, what: what, raw: raw, conn: channel.NewConn(raw), pulse: pulse}
+	return o.runOutput, nil
 }
 
 // pulseOf is how often a silent stream tells that it is there.
@@ -142,7 +142,7 @@ func pulseOf(r *http.Request) (time.Duration, error) {
 	}
 	seconds, err := strconv.Atoi(text)
 	if err != nil || seconds < 1 || seconds > 3600 {
-		return 0, refuse(codeInvalid, "Keepalive-Ping-Interval %.20q is not a number of seconds from 1 to 3600", text)
+		return 0, refuseWith(codeInvalid, "Keepalive-Ping-Interval %.20q is not a number of seconds from 1 to 3600", text)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }
@@ -151,10 +151,10 @@ func pulseOf(r *http.Request) (time.Duration, error) {
 // it: with the first event clients have the pid, and can come back.
 const startTimeout = 2 * time.Second
 
-// run sends events until the command ends, the time is over, or the sandbox waits
+// runOutput sends events until the command ends, the time is over, or the sandbox waits
 // for a person. A client that does not read holds the command back, as a full pipe
 // does.
-func (o *output) run(ctx context.Context, s *stream) error {
+func (o *commandView) runOutput(ctx context.Context, s *connectStream) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer o.raw.Close()
@@ -165,7 +165,7 @@ func (o *output) run(ctx context.Context, s *stream) error {
 	hopeless := time.After(startTimeout) // a guest that is being frozen may not tell any more
 	gaveUp := false
 	if o.pid != 0 {
-		if err := o.start(s, o.pid); err != nil {
+		if err := o.sendStart(s, o.pid); err != nil {
 			return err
 		}
 	}
@@ -176,13 +176,13 @@ func (o *output) run(ctx context.Context, s *stream) error {
 		}
 		select {
 		case f := <-frames.next:
-			if done, err := o.take(ctx, s, f); done || err != nil {
+			if done, err := o.takeFrame(ctx, s, f); done || err != nil {
 				return err
 			}
 			frames.taken <- struct{}{}
 			pulse.Reset(o.pulse)
 		case <-pulse.C:
-			if err := s.send(keepalive()); err != nil {
+			if err := s.sendMessage(keepalive()); err != nil {
 				return err
 			}
 		case <-hopeless:
@@ -192,7 +192,7 @@ func (o *output) run(ctx context.Context, s *stream) error {
 				return err
 			}
 		case <-over:
-			return o.late()
+			return o.lateError()
 		case <-waits.Changed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -201,25 +201,25 @@ func (o *output) run(ctx context.Context, s *stream) error {
 }
 
 // timers fire when the stream's time is nearly over, and when it is.
-func (o *output) timers() (nearly, over <-chan time.Time) {
+func (o *commandView) timers() (nearly, over <-chan time.Time) {
 	if o.timeout == 0 {
 		return nil, nil
 	}
 	return time.After(o.timeout - min(2*time.Second, o.timeout/10)), time.After(o.timeout)
 }
 
-// late is the end of a stream whose time is over.
-func (o *output) late() error {
+// lateError is the end of a stream whose time is over.
+func (o *commandView) lateError() error {
 	if o.kills {
-		return refuse(codeDeadline, "the command ran longer than the %s that it was given, so it is being killed; nobody has confirmed yet that it has ended: list the processes, or kill the sandbox to be sure", o.timeout)
+		return refuseWith(codeDeadline, "the command ran longer than the %s that it was given, so it is being killed; nobody has confirmed yet that it has ended: list the processes, or kill the sandbox to be sure", o.timeout)
 	}
-	return refuse(codeDeadline, "the stream was open for the %s that it was given; the command goes on", o.timeout)
+	return refuseWith(codeDeadline, "the stream was open for the %s that it was given; the command goes on", o.timeout)
 }
 
-// take sends what one frame says; done after the last.
-func (o *output) take(ctx context.Context, s *stream, f frame) (done bool, err error) {
+// takeFrame sends what one frame says; done after the last.
+func (o *commandView) takeFrame(ctx context.Context, s *connectStream, f commandFrame) (done bool, err error) {
 	if f.err != nil {
-		return true, o.lost(ctx, f.err)
+		return true, o.lostError(ctx, f.err)
 	}
 	switch f.kind {
 	case channel.FrameStarted:
@@ -227,7 +227,7 @@ func (o *output) take(ctx context.Context, s *stream, f frame) (done bool, err e
 		if err := channel.DecodeJSON(f.kind, f.payload, &started); err != nil {
 			return true, err
 		}
-		return false, o.start(s, started.PID)
+		return false, o.sendStart(s, started.PID)
 	case channel.FrameStdout, channel.FrameStderr:
 		return false, s.sendBytes(o.output(f.kind), f.payload)
 	case channel.FrameGap:
@@ -242,23 +242,23 @@ func (o *output) take(ctx context.Context, s *stream, f frame) (done bool, err e
 		if err := channel.DecodeJSON(f.kind, f.payload, &exit); err != nil {
 			return true, err
 		}
-		return true, o.end(ctx, s, exit)
+		return true, o.sendEnd(ctx, s, exit)
 	case channel.FrameOpen, channel.FrameReply, channel.FrameStdin, channel.FrameResize, channel.FrameSignal, channel.FrameEvent:
 	}
 	return true, fmt.Errorf("a command's stream had a frame of type %d", f.kind)
 }
 
-// start sends the first event, once.
-func (o *output) start(s *stream, pid int) error {
+// sendStart sends the first event, once.
+func (o *commandView) sendStart(s *connectStream, pid int) error {
 	if o.started {
 		return nil
 	}
 	o.started = true
-	return s.send(processEvent(map[string]any{"start": map[string]any{"pid": pid}}))
+	return s.sendMessage(processEvent(map[string]any{"start": map[string]any{"pid": pid}}))
 }
 
 // output is the name of what a frame's bytes belong to.
-func (o *output) output(kind channel.FrameType) string {
+func (o *commandView) output(kind channel.FrameType) string {
 	switch {
 	case o.what.terminal:
 		return "pty"
@@ -268,14 +268,14 @@ func (o *output) output(kind channel.FrameType) string {
 	return "stdout"
 }
 
-// end tells how the command ended. One that ended with its sandbox has no end of
+// sendEnd tells how the command ended. One that ended with its sandbox has no end of
 // its own: the connection breaks.
-func (o *output) end(ctx context.Context, s *stream, exit channel.Exit) error {
+func (o *commandView) sendEnd(ctx context.Context, s *connectStream, exit channel.Exit) error {
 	if exit.Error != "" && o.endedWithSandbox(ctx) {
 		return errBroken
 	}
 	if o.started {
-		lines, told := o.d.alarms.news(ctx, o.c.id)
+		lines, told := o.d.alarms.newAlarms(ctx, o.c.id)
 		for _, line := range lines {
 			if err := s.sendBytes(o.output(channel.FrameStderr), []byte("\n"+line+"\n")); err != nil {
 				return err
@@ -285,19 +285,19 @@ func (o *output) end(ctx context.Context, s *stream, exit channel.Exit) error {
 	}
 	switch {
 	case exit.Error != "" && !o.started:
-		return refuse(codeInvalid, "%s", exit.Error)
+		return refuseWith(codeInvalid, "%s", exit.Error)
 	case exit.TimedOut && exit.Error != "": // which says whether it has ended
-		return refuse(codeDeadline, "the command ran longer than it may: %s", exit.Error)
+		return refuseWith(codeDeadline, "the command ran longer than it may: %s", exit.Error)
 	case exit.TimedOut:
-		return refuse(codeDeadline, "the command ran longer than it may, and was killed")
+		return refuseWith(codeDeadline, "the command ran longer than it may, and was killed")
 	}
-	return s.send(processEvent(map[string]any{"end": endEvent(exit)}))
+	return s.sendMessage(processEvent(map[string]any{"end": endEvent(exit)}))
 }
 
 // endedWithSandbox waits a moment for the news that the sandbox is gone: the end of
 // its commands may be known first.
-func (o *output) endedWithSandbox(ctx context.Context) bool {
-	if o.started && !o.d.gone(o.c.id) {
+func (o *commandView) endedWithSandbox(ctx context.Context) bool {
+	if o.started && !o.d.isGone(o.c.id) {
 		timer := time.NewTimer(2 * time.Second)
 		defer timer.Stop()
 		select {
@@ -306,15 +306,15 @@ func (o *output) endedWithSandbox(ctx context.Context) bool {
 		case <-ctx.Done():
 		}
 	}
-	return o.d.gone(o.c.id)
+	return o.d.isGone(o.c.id)
 }
 
-// lost is the end of a stream whose frames broke off.
-func (o *output) lost(ctx context.Context, err error) error {
+// lostError is the end of a stream whose frames broke off.
+func (o *commandView) lostError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if o.d.gone(o.c.id) {
+	if o.d.isGone(o.c.id) {
 		return errBroken
 	}
 	return fmt.Errorf("the command's output broke off: %w", err)
@@ -344,8 +344,8 @@ func processEvent(event map[string]any) any { return map[string]any{"event": eve
 
 func keepalive() any { return processEvent(map[string]any{"keepalive": struct{}{}}) }
 
-// frame is one of a command's, or why there are no more.
-type frame struct {
+// commandFrame is one of a command's, or why there are no more.
+type commandFrame struct {
 	kind    channel.FrameType
 	payload []byte // valid until it is taken
 	err     error
@@ -353,18 +353,18 @@ type frame struct {
 
 // frames hands frames over one by one: the next is read when the last was taken.
 type frames struct {
-	next  chan frame
+	next  chan commandFrame
 	taken chan struct{}
 }
 
 // readFrames reads until an error, or until ctx ends and the connection is closed.
 func readFrames(ctx context.Context, conn *channel.Conn) frames {
-	f := frames{next: make(chan frame), taken: make(chan struct{}, 1)}
+	f := frames{next: make(chan commandFrame), taken: make(chan struct{}, 1)}
 	errand.Go(func() {
 		for {
 			kind, payload, err := conn.ReadFrame()
 			select {
-			case f.next <- frame{kind, payload, err}:
+			case f.next <- commandFrame{kind, payload, err}:
 			case <-ctx.Done():
 				return
 			}

@@ -83,7 +83,7 @@ func TestLongLaunchesAreKeptShort(t *testing.T) {
 		"program":     {processConfig{Cmd: long + "x"}, true},
 		"usual":       {processConfig{Cmd: "sh", Args: []string{"-c", "true"}}, false},
 	} {
-		got := launch{config: c.config, tag: "t"}.brief()
+		got := launch{config: c.config, tag: "t"}.briefLaunch()
 		kept := len(got.config.Cmd) + len(strings.Join(got.config.Args, "")) + len(got.config.Envs["a"])
 		if got.tag != "t" || kept > maxLaunch+len("...") || (len(got.config.Args)+len(got.config.Envs) == 0) != c.short {
 			t.Errorf("%s: %d bytes, tag %s", name, kept, got.tag)

@@ -22,16 +22,16 @@ func NewControl(cfg Config) *Control {
 	oneOfEach := turns.Limits{All: 2, Each: 1, Sure: 1, Most: 64, Line: readsLine}
 	c := &Control{cfg: cfg, routes: http.NewServeMux(), logReads: turns.New(oneOfEach), buildReads: turns.New(oneOfEach)}
 	for pattern, h := range c.handlers() {
-		c.routes.HandleFunc(pattern, c.serve(h))
+		c.routes.HandleFunc(pattern, c.serveHandler(h))
 	}
 	if cfg.Builds != nil {
 		for pattern, h := range c.building() {
-			c.routes.HandleFunc(pattern, c.serve(h))
+			c.routes.HandleFunc(pattern, c.serveHandler(h))
 		}
 		c.routes.HandleFunc("PUT "+uploadsPath+"{ticket}", templateRoutes{c}.upload)
 	}
 	for pattern, sentence := range notHere() {
-		c.routes.HandleFunc(pattern, c.serve(func(w http.ResponseWriter, _ *client) error {
+		c.routes.HandleFunc(pattern, c.serveHandler(func(w http.ResponseWriter, _ *keyedRequest) error {
 			writeError(w, http.StatusNotImplemented, sentence)
 			return nil
 		}))
@@ -42,25 +42,25 @@ func NewControl(cfg Config) *Control {
 
 // handlers are the routes that do something. Those without a version are the
 // first version's, and those that have only one.
-func (c *Control) handlers() map[string]handler {
+func (c *Control) handlers() map[string]controlHandler {
 	templates, snapshots, secrets := templateRoutes{c}, snapshotRoutes{c}, secretRoutes{c}
-	return map[string]handler{
-		"POST /sandboxes":                            c.create(defaultTimeout1),
-		"POST /v2/sandboxes":                         c.create(defaultTimeout2),
+	return map[string]controlHandler{
+		"POST /sandboxes":                            c.serveCreate(defaultTimeout1),
+		"POST /v2/sandboxes":                         c.serveCreate(defaultTimeout2),
 		"GET /sandboxes":                             c.listRunning,
-		"GET /v2/sandboxes":                          c.list,
-		"GET /sandboxes/{id}":                        c.info,
-		"DELETE /sandboxes/{id}":                     c.kill,
-		"POST /sandboxes/{id}/connect":               c.connect,
-		"POST /v2/sandboxes/{id}/connect":            c.connect,
+		"GET /v2/sandboxes":                          c.serveList,
+		"GET /sandboxes/{id}":                        c.serveInfo,
+		"DELETE /sandboxes/{id}":                     c.serveKill,
+		"POST /sandboxes/{id}/connect":               c.serveConnect,
+		"POST /v2/sandboxes/{id}/connect":            c.serveConnect,
 		"POST /sandboxes/{id}/resume":                c.resume,
 		"POST /sandboxes/{id}/timeout":               c.setTimeout,
 		"POST /sandboxes/{id}/refreshes":             c.refresh,
-		"POST /sandboxes/{id}/pause":                 c.pause,
+		"POST /sandboxes/{id}/pause":                 c.servePause,
 		"PUT /sandboxes/{id}/network":                c.setNetwork,
 		"GET /sandboxes/{id}/metrics":                c.metrics,
 		"POST /sandboxes/{id}/snapshots":             snapshots.snapshot,
-		"POST /sandboxes/{id}/fork":                  snapshots.fork,
+		"POST /sandboxes/{id}/fork":                  snapshots.serveFork,
 		"GET /snapshots":                             snapshots.listSnapshots,
 		"GET /templates":                             templates.listTemplates,
 		"GET /v2/templates":                          templates.listTemplates,
@@ -72,18 +72,18 @@ func (c *Control) handlers() map[string]handler {
 		"GET /templates/{id}/tags/{part}":            templates.partOfTags,
 		"GET /templates/{id}/tags/{tag}/assignments": templates.assignments,
 		"GET /default-templates":                     templates.defaultTemplates,
-		"GET /secrets":                               secrets.list,
-		"GET /secrets/{id}":                          secrets.show,
+		"GET /secrets":                               secrets.serveList,
+		"GET /secrets/{id}":                          secrets.serveShow,
 		"GET /templates/aliases/{alias}":             templates.aliasOf,
-		"GET /sandboxes/{id}/logs":                   c.inTurn(c.logs),
-		"GET /v2/sandboxes/{id}/logs":                c.inTurn(c.logs2),
+		"GET /sandboxes/{id}/logs":                   c.inTurn(c.serveLogs),
+		"GET /v2/sandboxes/{id}/logs":                c.inTurn(c.serveLogsV2),
 	}
 }
 
 // building are the routes of those who build templates.
-func (c *Control) building() map[string]handler {
+func (c *Control) building() map[string]controlHandler {
 	templates := templateRoutes{c}
-	return map[string]handler{
+	return map[string]controlHandler{
 		"POST /v3/templates":                        templates.announce,
 		"POST /v2/templates":                        templates.announce,
 		"GET /templates/{id}/files/{hash}":          templates.uploadLink,

@@ -60,9 +60,9 @@ type autoResume struct {
 // unsupported says what a create asks for that no sandbox here has; "": nothing.
 func (n newSandbox) unsupported() string {
 	switch {
-	case asks(n.IAM):
+	case asksForMore(n.IAM):
 		return "iam: sandboxes have no workload identity here, and no credential is handed to them"
-	case asks(n.VolumeMounts):
+	case asksForMore(n.VolumeMounts):
 		return "volumeMounts: there are no volumes here; write files into the sandbox, and snapshot it to keep them"
 	case n.filesAtEnd() && n.AutoResume != nil && n.AutoResume.Enabled:
 		return "autoResume: a sandbox of which a pause keeps no memory does not go on by itself; resume it, or leave autoPauseMemory out"
@@ -73,14 +73,14 @@ func (n newSandbox) unsupported() string {
 // filesAtEnd tells whether a pause at the sandbox's end is to keep files alone.
 func (n newSandbox) filesAtEnd() bool { return n.AutoPauseMemory != nil && !*n.AutoPauseMemory }
 
-// asks tells whether a field has more than nothing in it.
-func asks(v jsontext.Value) bool {
+// asksForMore tells whether a field has more than nothing in it.
+func asksForMore(v jsontext.Value) bool {
 	text := strings.Join(strings.Fields(string(v)), "")
 	return !slices.Contains([]string{"", "null", "{}", "[]", `{"tokens":{}}`}, text)
 }
 
-func (c *Control) create(timeout time.Duration) handler {
-	return func(w http.ResponseWriter, r *client) error {
+func (c *Control) serveCreate(timeout time.Duration) controlHandler {
+	return func(w http.ResponseWriter, r *keyedRequest) error {
 		var body newSandbox
 		if err := readJSON(r, &body); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (c *Control) create(timeout time.Duration) handler {
 
 // request translates what a client asks for. What would be more than the policy
 // gives is left out, and shows in the sandbox's info.
-func (c *Control) request(r *client, body newSandbox, timeout time.Duration) (sandbox.Request, error) {
+func (c *Control) request(r *keyedRequest, body newSandbox, timeout time.Duration) (sandbox.Request, error) {
 	if sentence := body.unsupported(); sentence != "" {
 		return sandbox.Request{}, fault.Invalid("%s", sentence)
 	}
@@ -132,7 +132,7 @@ func (c *Control) request(r *client, body newSandbox, timeout time.Duration) (sa
 		Owner: backend.OwnerOf(r.token), IdempotencyKey: key, User: "token " + r.token.Name,
 		HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID, Narrowing: narrowing,
 	}
-	of, err := c.from(r.Context(), r.token, body.TemplateID, &req)
+	of, err := c.findSource(r.Context(), r.token, body.TemplateID, &req)
 	if err != nil {
 		return sandbox.Request{}, err
 	}
@@ -176,13 +176,13 @@ func baseTemplates() []string { return []string{"base", interpreterTemplate} }
 // interpreterTemplate is what clients of the code interpreter ask for.
 const interpreterTemplate = "code-interpreter-v1"
 
-// from finds what a sandbox is made from: a template or a snapshot of the
+// findSource finds what a sandbox is made from: a template or a snapshot of the
 // caller's, which is returned.
-func (c *Control) from(ctx context.Context, t token.Token, name string, req *sandbox.Request) (*sandbox.Snapshot, error) {
+func (c *Control) findSource(ctx context.Context, t token.Token, name string, req *sandbox.Request) (*sandbox.Snapshot, error) {
 	if name == "" {
 		return nil, fault.Invalid("templateID is missing; %q is the default template", baseTemplates()[0])
 	}
-	plain := nameOf(name).kept() // a template has the default tag and no other
+	plain := nameOf(name).keptName() // a template has the default tag and no other
 	if slices.Contains(baseTemplates(), plain) {
 		req.Template = c.baseOf(ctx, plain)
 	} else if slices.ContainsFunc(c.offered(), func(k template.Known) bool { return k.Name == plain }) {
@@ -231,7 +231,7 @@ func (c *Control) choosePolicy(t token.Token, chosen string, of *sandbox.Snapsho
 	}
 	named, err := backend.TokenPolicy(c.cfg.Policies, t, name)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) {
-		return nil, fault.New(fault.ErrForbidden, "the policy %q can't be used: %s", excerpt.Of(name, 64), sentence(err))
+		return nil, fault.New(fault.ErrForbidden, "the policy %q can't be used: %s", excerpt.Of(name, 64), errorSentence(err))
 	}
 	return named, err
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
-func (c *Control) info(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
+func (c *Control) serveInfo(w http.ResponseWriter, r *keyedRequest) error {
+	sb, err := c.ownSandbox(r)
 	if err != nil {
 		return err
 	}
 	return writeAnswer(r.Context(), w, http.StatusOK, c.detail(sb))
 }
 
-func (c *Control) kill(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
+func (c *Control) serveKill(w http.ResponseWriter, r *keyedRequest) error {
+	sb, err := c.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ type lifeBody struct {
 }
 
 // setTimeout moves a sandbox's end, nearer too.
-func (c *Control) setTimeout(w http.ResponseWriter, r *client) error {
+func (c *Control) setTimeout(w http.ResponseWriter, r *keyedRequest) error {
 	var body lifeBody
 	sb, life, err := c.lifeRequest(r, &body, func() *int64 { return body.Timeout }, 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Control) setTimeout(w http.ResponseWriter, r *client) error {
 	if body.Timeout == nil {
 		return fault.Invalid("timeout is missing: a number of seconds")
 	}
-	if err := c.live(r, sb, life.TTL); err != nil {
+	if err := c.setEnd(r, sb, life.TTL); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -57,7 +57,7 @@ func (c *Control) setTimeout(w http.ResponseWriter, r *client) error {
 }
 
 // refresh moves a sandbox's end away, never nearer.
-func (c *Control) refresh(w http.ResponseWriter, r *client) error {
+func (c *Control) refresh(w http.ResponseWriter, r *keyedRequest) error {
 	var body lifeBody
 	sb, life, err := c.lifeRequest(r, &body, func() *int64 { return body.Duration }, defaultTimeout1)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Control) refresh(w http.ResponseWriter, r *client) error {
 
 // lifeRequest reads a body with a number of seconds, and finds the sandbox that it is
 // for. A number that no sandbox may have is refused whether there is the sandbox or not.
-func (c *Control) lifeRequest(r *client, body any, seconds func() *int64, absent time.Duration) (*sandbox.Sandbox, sandbox.Lifetime, error) {
+func (c *Control) lifeRequest(r *keyedRequest, body any, seconds func() *int64, absent time.Duration) (*sandbox.Sandbox, sandbox.Lifetime, error) {
 	if err := readJSON(r, body); err != nil {
 		return nil, sandbox.Lifetime{}, err
 	}
@@ -80,22 +80,22 @@ func (c *Control) lifeRequest(r *client, body any, seconds func() *int64, absent
 	if err != nil {
 		return nil, sandbox.Lifetime{}, err
 	}
-	sb, err := c.ours(r)
+	sb, err := c.ownSandbox(r)
 	return sb, life, err
 }
 
-// live sets a sandbox's end. What becomes of it then stays as it was asked for.
-func (c *Control) live(r *client, sb *sandbox.Sandbox, ttl time.Duration) error {
+// setEnd sets a sandbox's end. What becomes of it then stays as it was asked for.
+func (c *Control) setEnd(r *keyedRequest, sb *sandbox.Sandbox, ttl time.Duration) error {
 	life := sb.Lifetime()
 	life.TTL = ttl
 	return c.cfg.Sandboxes.SetLifetime(r.Context(), sb.Info().ID, life)
 }
 
-func (c *Control) prolong(r *client, sb *sandbox.Sandbox, ttl time.Duration) error {
+func (c *Control) prolong(r *keyedRequest, sb *sandbox.Sandbox, ttl time.Duration) error {
 	if ends := sb.Ends(); ends.IsZero() || !time.Now().Add(ttl).After(ends) {
 		return nil
 	}
-	return c.live(r, sb, ttl)
+	return c.setEnd(r, sb, ttl)
 }
 
 // connectBody is the body of a connect or resume.
@@ -112,15 +112,15 @@ type going struct {
 	anew    bool // if it is paused: on its files, without what its memory had
 }
 
-func (c *Control) connectRequest(r *client) (going, error) {
+func (c *Control) connectRequest(r *keyedRequest) (going, error) {
 	var body connectBody
 	sb, life, err := c.lifeRequest(r, &body, func() *int64 { return body.Timeout }, defaultTimeout2)
 	return going{sandbox: sb, ttl: life.TTL, anew: body.Memory != nil && !*body.Memory}, err
 }
 
-// connect gives a client what it needs to use a sandbox, and wakes one that is
+// serveConnect gives a client what it needs to use a sandbox, and wakes one that is
 // paused. One that waits for a person stays where it is: the answer says for what.
-func (c *Control) connect(w http.ResponseWriter, r *client) error {
+func (c *Control) serveConnect(w http.ResponseWriter, r *keyedRequest) error {
 	want, err := c.connectRequest(r)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *Control) connect(w http.ResponseWriter, r *client) error {
 	if err := backend.Promise(r.Context(), 1, c.created(want.sandbox.Info())); err != nil {
 		return err
 	}
-	resumed, err := c.goOn(r, want)
+	resumed, err := c.resumeSandbox(r, want)
 	if err != nil {
 		return err
 	}
@@ -143,14 +143,14 @@ func (c *Control) connect(w http.ResponseWriter, r *client) error {
 	return writeAnswer(r.Context(), w, status, c.created(want.sandbox.Info()))
 }
 
-// goOn lets a paused sandbox go on, for the time given; what becomes of it then stays
+// resumeSandbox lets a paused sandbox go on, for the time given; what becomes of it then stays
 // as it was. Its clock stands still while it is paused, so that is where it is set: with
 // what was left of the old time it could be over at once.
-func (c *Control) goOn(r *client, want going) (resumed bool, err error) {
+func (c *Control) resumeSandbox(r *keyedRequest, want going) (resumed bool, err error) {
 	sb, ttl := want.sandbox, want.ttl
 	resume := c.cfg.Sandboxes.ResumeFiles
 	if !want.anew {
-		if err := answered(r.Context(), sb); err != nil {
+		if err := checkAnswered(r.Context(), sb); err != nil {
 			return false, err
 		}
 		resume = c.cfg.Sandboxes.Resume
@@ -159,7 +159,7 @@ func (c *Control) goOn(r *client, want going) (resumed bool, err error) {
 	state, _ := sb.State()
 	early := state == sandbox.Paused
 	if early {
-		if err := c.live(r, sb, ttl); err != nil {
+		if err := c.setEnd(r, sb, ttl); err != nil {
 			return false, err
 		}
 	}
@@ -168,14 +168,14 @@ func (c *Control) goOn(r *client, want going) (resumed bool, err error) {
 	case err != nil && early:
 		return resumed, errors.Join(err, c.cfg.Sandboxes.SetLifetime(context.WithoutCancel(r.Context()), id, before))
 	case err == nil && resumed && !early:
-		err = c.live(r, sb, ttl)
+		err = c.setEnd(r, sb, ttl)
 	}
 	return resumed, err
 }
 
-// answered refuses to bring back an agent that did not answer when its sandbox was paused. Whether it does is not known
+// checkAnswered refuses to bring back an agent that did not answer when its sandbox was paused. Whether it does is not known
 // before a pause that is under way has ended.
-func answered(ctx context.Context, sb *sandbox.Sandbox) error {
+func checkAnswered(ctx context.Context, sb *sandbox.Sandbox) error {
 	if err := sb.AwaitPause(ctx); err != nil || !sb.SilentAtPause() {
 		return err
 	}
@@ -183,7 +183,7 @@ func answered(ctx context.Context, sb *sandbox.Sandbox) error {
 }
 
 // resume is the first version's: a sandbox that runs is a conflict.
-func (c *Control) resume(w http.ResponseWriter, r *client) error {
+func (c *Control) resume(w http.ResponseWriter, r *keyedRequest) error {
 	want, err := c.connectRequest(r)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (c *Control) resume(w http.ResponseWriter, r *client) error {
 	if err := backend.Promise(r.Context(), 1, c.created(want.sandbox.Info())); err != nil {
 		return err
 	}
-	resumed, err := c.goOn(r, want)
+	resumed, err := c.resumeSandbox(r, want)
 	if err != nil {
 		return err
 	}
@@ -215,8 +215,8 @@ type sample struct {
 }
 
 // metrics has one sample, of now: none are kept.
-func (c *Control) metrics(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
+func (c *Control) metrics(w http.ResponseWriter, r *keyedRequest) error {
+	sb, err := c.ownSandbox(r)
 	if err != nil {
 		return err
 	}

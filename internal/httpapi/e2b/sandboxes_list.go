@@ -24,34 +24,34 @@ const (
 	maxNextLength = 256
 )
 
-// page is a part of a list.
-type page struct {
+// listPage is a part of a list.
+type listPage struct {
 	limit int
 	after string // the key of the last one of the page before; "": the first page
 }
 
-func pageOf(q url.Values) (page, error) {
-	p := page{limit: maxPage}
+func pageOf(q url.Values) (listPage, error) {
+	p := listPage{limit: maxPage}
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxPage {
-			return page{}, fault.Invalid("limit is %q; it may be from 1 to %d", excerpt.Of(text, 20), maxPage)
+			return listPage{}, fault.Invalid("limit is %q; it may be from 1 to %d", excerpt.Of(text, 20), maxPage)
 		}
 		p.limit = n
 	}
 	if token := q.Get("nextToken"); token != "" {
 		after, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil || len(token) > maxNextLength {
-			return page{}, fault.Invalid("this server did not give that nextToken")
+			return listPage{}, fault.Invalid("this server did not give that nextToken")
 		}
 		p.after = string(after)
 	}
 	return p, nil
 }
 
-// cut takes a page out of a sorted list and tells the client where the next one
+// cutPage takes a page out of a sorted list and tells the client where the next one
 // begins. Every element has a key of its own, in the list's order.
-func cut[T any](w http.ResponseWriter, p page, all []T, key func(T) string, descending bool) []T {
+func cutPage[T any](w http.ResponseWriter, p listPage, all []T, key func(T) string, descending bool) []T {
 	all, next := pageFrom(p, all, key, descending)
 	if next != "" {
 		w.Header().Set(nextHeader, next)
@@ -60,7 +60,7 @@ func cut[T any](w http.ResponseWriter, p page, all []T, key func(T) string, desc
 }
 
 // pageFrom takes a page out of a sorted list; next is where the next one begins, "": there is none.
-func pageFrom[T any](p page, all []T, key func(T) string, descending bool) (_ []T, next string) {
+func pageFrom[T any](p listPage, all []T, key func(T) string, descending bool) (_ []T, next string) {
 	if p.after != "" {
 		all = slices.DeleteFunc(all, func(e T) bool {
 			order := strings.Compare(key(e), p.after)
@@ -76,7 +76,7 @@ func pageFrom[T any](p page, all []T, key func(T) string, descending bool) (_ []
 
 // fitting is how many of a list's first elements a page has: as many as it may, and no more than it has
 // room for.
-func (p page) fitting(length int, size func(i int) int) int {
+func (p listPage) fitting(length int, size func(i int) int) int {
 	sum := 0
 	for i := range min(length, p.limit) {
 		if sum += size(i); i > 0 && sum > maxPageBytes {
@@ -158,7 +158,7 @@ func metadataFilter(text string) (map[string]string, error) {
 	return m, nil
 }
 
-func (f filter) has(sb *sandbox.Sandbox) bool {
+func (f filter) hasSandbox(sb *sandbox.Sandbox) bool {
 	info := sb.Info()
 	own := metadata(info.Labels)
 	for k, v := range f.metadata {
@@ -175,7 +175,7 @@ func (f filter) has(sb *sandbox.Sandbox) bool {
 	return !info.Created.Before(f.after)
 }
 
-func (c *Control) list(w http.ResponseWriter, r *client) error {
+func (c *Control) serveList(w http.ResponseWriter, r *keyedRequest) error {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return err
@@ -184,9 +184,9 @@ func (c *Control) list(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	all := c.find(r, f)
+	all := c.findSandboxes(r, f)
 	tellRunning(w, all)
-	return writeAnswer(r.Context(), w, http.StatusOK, views(cut(w, p, all, keyOf, !f.ascending)))
+	return writeAnswer(r.Context(), w, http.StatusOK, listViews(cutPage(w, p, all, listKey, !f.ascending)))
 }
 
 // tellRunning tells how many of them run.
@@ -201,13 +201,13 @@ func tellRunning(w http.ResponseWriter, all []*sandbox.Sandbox) {
 }
 
 // listRunning is the first version's list: all that run, on one page, however many they are.
-func (c *Control) listRunning(w http.ResponseWriter, r *client) error {
+func (c *Control) listRunning(w http.ResponseWriter, r *keyedRequest) error {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	f.states = []string{stateRunning}
-	all := c.find(r, f)
+	all := c.findSandboxes(r, f)
 	tellRunning(w, all)
 	return backend.WriteList(r.Context(), w, http.StatusOK, func(yield func(listedSandbox) bool) {
 		for _, sb := range all {
@@ -218,26 +218,26 @@ func (c *Control) listRunning(w http.ResponseWriter, r *client) error {
 	})
 }
 
-func keyOf(sb *sandbox.Sandbox) string { return sortKey(sb.Info().Created, sb.Info().ID) }
+func listKey(sb *sandbox.Sandbox) string { return sortKey(sb.Info().Created, sb.Info().ID) }
 
-// find returns the caller's sandboxes that a filter has, in its order.
-func (c *Control) find(r *client, f filter) []*sandbox.Sandbox {
+// findSandboxes returns the caller's sandboxes that a filter has, in its order.
+func (c *Control) findSandboxes(r *keyedRequest, f filter) []*sandbox.Sandbox {
 	var all []*sandbox.Sandbox
 	for _, sb := range backend.Listed(c.cfg.Sandboxes, backend.TokenViewer(r.token.ID)) {
-		if lasts(sb) && f.has(sb) {
+		if isLasting(sb) && f.hasSandbox(sb) {
 			all = append(all, sb)
 		}
 	}
 	slices.SortFunc(all, func(a, b *sandbox.Sandbox) int {
 		if f.ascending {
-			return cmp.Compare(keyOf(a), keyOf(b))
+			return cmp.Compare(listKey(a), listKey(b))
 		}
-		return cmp.Compare(keyOf(b), keyOf(a))
+		return cmp.Compare(listKey(b), listKey(a))
 	})
 	return all
 }
 
-func views(all []*sandbox.Sandbox) []listedSandbox {
+func listViews(all []*sandbox.Sandbox) []listedSandbox {
 	list := make([]listedSandbox, 0, len(all))
 	for _, sb := range all {
 		list = append(list, listed(sb))

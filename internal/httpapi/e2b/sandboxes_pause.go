@@ -20,10 +20,10 @@ type pauseBody struct {
 // guestTimeout is how long a pause waits for an agent that must answer.
 const guestTimeout = 5 * time.Second
 
-// pause answers 409 only for a sandbox that was on disk when it was asked for: clients
+// servePause answers 409 only for a sandbox that was on disk when it was asked for: clients
 // take that for a success. Who asks at the same time as others pauses it with them.
-func (c *Control) pause(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
+func (c *Control) servePause(w http.ResponseWriter, r *keyedRequest) error {
+	sb, err := c.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *Control) pause(w http.ResponseWriter, r *client) error {
 		switch conflict := errors.Is(err, fault.ErrConflict); {
 		case conflict && state == sandbox.Paused: // another one's pause was just done
 		case conflict:
-			return fault.New(fault.ErrUnavailable, "%s", sentence(err))
+			return fault.New(fault.ErrUnavailable, "%s", errorSentence(err))
 		default:
 			return err
 		}

@@ -90,7 +90,7 @@ func listed(sb *sandbox.Sandbox) listedSandbox {
 	const mib = 1 << 20
 	return listedSandbox{
 		SandboxID: info.ID, TemplateID: templateID(info), Alias: info.Template, ClientID: clientID,
-		StartedAt: stamp(info.Created), EndAt: stamp(endOf(sb)),
+		StartedAt: stamp(info.Created), EndAt: stamp(endOfSandbox(sb)),
 		CPUCount: int64(math.Ceil(info.Limits.CPU)), MemoryMB: info.Limits.MemoryBytes / mib, DiskSizeMB: info.Limits.DiskBytes / mib,
 		Metadata: metadata(info.Labels), State: stateOf(sb), EnvdVersion: EnvdVersion,
 		Unresponsive: sb.SilentAtPause(), VolumeMounts: []string{},
@@ -123,8 +123,8 @@ func pauseMode(sb *sandbox.Sandbox) string {
 	return "full"
 }
 
-// endOf is when a sandbox ends by itself; clients know no "never".
-func endOf(sb *sandbox.Sandbox) time.Time {
+// endOfSandbox is when a sandbox ends by itself; clients know no "never".
+func endOfSandbox(sb *sandbox.Sandbox) time.Time {
 	if at := sb.Ends(); !at.IsZero() {
 		return at
 	}

@@ -26,7 +26,7 @@ type secretRoutes struct{ *Control }
 
 // secrets are those that the policies which a token may choose name, by name. Others are not the token's to
 // know of.
-func (c secretRoutes) secrets(r *client) []secretInfo {
+func (c secretRoutes) secrets(r *keyedRequest) []secretInfo {
 	hosts, named := map[string][]string{}, map[string][]string{}
 	add := func(to map[string][]string, name, what string) {
 		if !slices.Contains(to[name], what) {
@@ -62,15 +62,15 @@ func secretIDOf(name string) string {
 	return "sec_" + hex.EncodeToString(sum[:8])
 }
 
-func (c secretRoutes) list(w http.ResponseWriter, r *client) error {
+func (c secretRoutes) serveList(w http.ResponseWriter, r *keyedRequest) error {
 	p, err := pageOf(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	return writeAnswer(r.Context(), w, http.StatusOK, cut(w, p, c.secrets(r), func(s secretInfo) string { return s.Name }, false))
+	return writeAnswer(r.Context(), w, http.StatusOK, cutPage(w, p, c.secrets(r), func(s secretInfo) string { return s.Name }, false))
 }
 
-func (c secretRoutes) show(w http.ResponseWriter, r *client) error {
+func (c secretRoutes) serveShow(w http.ResponseWriter, r *keyedRequest) error {
 	ref := r.PathValue("id")
 	all := c.secrets(r)
 	at := slices.IndexFunc(all, func(s secretInfo) bool { return s.SecretID == ref || s.Name == ref })

@@ -45,14 +45,14 @@ func Sign(path, op, user, token, expires string) string {
 func checkSignature(r *http.Request, token string, now time.Time) error {
 	q := r.URL.Query()
 	if !signedWith(r.Method, q, token) {
-		return refuse(codeUnauthenticated, "invalid signature")
+		return refuseWith(codeUnauthenticated, "invalid signature")
 	}
 	if !q.Has(expirationParam) {
 		return nil
 	}
 	expires, err := strconv.ParseInt(q.Get(expirationParam), 10, 64)
 	if err != nil {
-		return refuse(codeInvalid, "signature_expiration %.30q is not a time in seconds", q.Get(expirationParam))
+		return refuseWith(codeInvalid, "signature_expiration %.30q is not a time in seconds", q.Get(expirationParam))
 	}
 	if now.Unix() >= expires {
 		return errExpired
@@ -92,7 +92,7 @@ func maySign(q url.Values) bool {
 func (d *Data) signer(r *http.Request) (target, error) {
 	q := r.URL.Query()
 	if !maySign(q) {
-		return target{}, refuse(codeUnauthenticated, "the signature is of no sandbox that lives")
+		return target{}, refuseWith(codeUnauthenticated, "the signature is of no sandbox that lives")
 	}
 	var found string
 	for _, box := range backend.Listed(d.cfg.Sandboxes, backend.AnyOwnersViewer) {
@@ -102,7 +102,7 @@ func (d *Data) signer(r *http.Request) (target, error) {
 		}
 	}
 	if found == "" {
-		return target{}, refuse(codeUnauthenticated, "the signature is of no sandbox that lives")
+		return target{}, refuseWith(codeUnauthenticated, "the signature is of no sandbox that lives")
 	}
 	if err := checkSignature(r, d.cfg.Access.Token(found), d.cfg.Clients.Now()); err != nil {
 		return target{}, err

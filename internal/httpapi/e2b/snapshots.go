@@ -27,7 +27,7 @@ type snapshotInfo struct {
 func viewSnapshot(s sandbox.Snapshot) snapshotInfo {
 	view := snapshotInfo{SnapshotID: s.ID, Names: []string{}}
 	for _, name := range s.Names() {
-		view.Names = append(view.Names, nameOf(name).whole())
+		view.Names = append(view.Names, nameOf(name).wholeName())
 	}
 	return view
 }
@@ -35,8 +35,8 @@ func viewSnapshot(s sandbox.Snapshot) snapshotInfo {
 // snapshotRoutes are about copies of sandboxes.
 type snapshotRoutes struct{ *Control }
 
-func (c snapshotRoutes) snapshot(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
+func (c snapshotRoutes) snapshot(w http.ResponseWriter, r *keyedRequest) error {
+	sb, err := c.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c snapshotRoutes) snapshot(w http.ResponseWriter, r *client) error {
 	if body.Memory != nil && !*body.Memory {
 		contents = engine.ContentsFiles
 	}
-	s, err := c.cfg.Sandboxes.Snapshot(r.Context(), sb.Info().ID, nameOf(body.Name).kept(), contents)
+	s, err := c.cfg.Sandboxes.Snapshot(r.Context(), sb.Info().ID, nameOf(body.Name).keptName(), contents)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func findSnapshot(own []sandbox.Snapshot, ref string) *sandbox.Snapshot {
 	called := nameOf(ref)
 	var newest *sandbox.Snapshot
 	for _, s := range own {
-		if s.ID == called.name && called.tag == "" || slices.Contains(s.Names(), called.kept()) {
+		if s.ID == called.name && called.tag == "" || slices.Contains(s.Names(), called.keptName()) {
 			return &s
 		}
 		if s.Built == nil || s.Built.Template != called.name || len(s.Names()) == 0 {
@@ -107,7 +107,7 @@ func (c *Control) snapshots(ctx context.Context, t token.Token) ([]sandbox.Snaps
 
 func snapshotKey(s sandbox.Snapshot) string { return sortKey(s.Created, s.ID) }
 
-func (c snapshotRoutes) listSnapshots(w http.ResponseWriter, r *client) error {
+func (c snapshotRoutes) listSnapshots(w http.ResponseWriter, r *keyedRequest) error {
 	q := r.URL.Query()
 	p, err := pageOf(q)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c snapshotRoutes) listSnapshots(w http.ResponseWriter, r *client) error {
 		return s.Built != nil || of != "" && s.Of.ID != SandboxOf(of) || name != "" && nameOf(s.Name).name != name && s.ID != name
 	})
 	views := []snapshotInfo{}
-	for _, s := range cut(w, p, own, snapshotKey, true) {
+	for _, s := range cutPage(w, p, own, snapshotKey, true) {
 		views = append(views, viewSnapshot(s))
 	}
 	return writeAnswer(r.Context(), w, http.StatusOK, views)
@@ -139,8 +139,8 @@ type forkError struct {
 	Message string `json:"message"`
 }
 
-func (c snapshotRoutes) fork(w http.ResponseWriter, r *client) error {
-	sb, err := c.ours(r)
+func (c snapshotRoutes) serveFork(w http.ResponseWriter, r *keyedRequest) error {
+	sb, err := c.ownSandbox(r)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (c snapshotRoutes) fork(w http.ResponseWriter, r *client) error {
 	answers := make([]forked, 0, len(copies))
 	for _, f := range copies {
 		if f.Err != nil {
-			answers = append(answers, forked{Error: &forkError{Code: fault.KindOf(f.Err).Status, Message: sentence(f.Err)}})
+			answers = append(answers, forked{Error: &forkError{Code: fault.KindOf(f.Err).Status, Message: errorSentence(f.Err)}})
 			continue
 		}
 		made := c.created(f.Sandbox.Info())
@@ -185,12 +185,12 @@ func (c snapshotRoutes) fork(w http.ResponseWriter, r *client) error {
 
 // removeTemplate removes a snapshot, which clients call a template here, or all builds
 // of a template of the caller's. Real templates are the host's.
-func (c templateRoutes) removeTemplate(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) removeTemplate(w http.ResponseWriter, r *keyedRequest) error {
 	id := r.PathValue("id")
 	if c.isTemplate(id) {
 		return fault.New(fault.ErrForbidden, "the template %s is removed on the daemon's host: cofferdam template rm %s", id, id)
 	}
-	if t, err := c.named(r, id); err == nil && !strings.Contains(id, ":") {
+	if t, err := c.findTemplate(r, id); err == nil && !strings.Contains(id, ":") {
 		if err := c.removeBuilds(r, func(s sandbox.Snapshot) bool { return s.Built.Template == t.TemplateID }); err != nil {
 			return err
 		}

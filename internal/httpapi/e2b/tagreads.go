@@ -20,9 +20,9 @@ type tagInfo struct {
 	CreatedAt stamp  `json:"createdAt"`
 }
 
-// tags are those of a template, which has one, or of the name of a snapshot or of a template that was
+// listTags are those of a template, which has one, or of the name of a snapshot or of a template that was
 // built. A tag leads to one build; which ones it led to before is not kept.
-func (c templateRoutes) tags(r *client) ([]tagInfo, error) {
+func (c templateRoutes) listTags(r *keyedRequest) ([]tagInfo, error) {
 	ref := r.PathValue("id")
 	own, err := c.snapshots(r.Context(), r.token)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c templateRoutes) tags(r *client) ([]tagInfo, error) {
 		}
 	}
 	if len(all) == 0 {
-		t, err := c.named(r, ref)
+		t, err := c.findTemplate(r, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +75,8 @@ type tagGroup struct {
 }
 
 // partOfTags are further questions about a template's tags.
-func (c templateRoutes) partOfTags(w http.ResponseWriter, r *client) error {
-	all, err := c.tags(r)
+func (c templateRoutes) partOfTags(w http.ResponseWriter, r *keyedRequest) error {
+	all, err := c.listTags(r)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c templateRoutes) partOfTags(w http.ResponseWriter, r *client) error {
 }
 
 // tellTag tells whether a tag is among them.
-func tellTag(w http.ResponseWriter, r *client, all []tagInfo) error {
+func tellTag(w http.ResponseWriter, r *keyedRequest, all []tagInfo) error {
 	tag := r.URL.Query().Get("tag")
 	if tag == "" || strings.Contains(tag, ":") {
 		return fault.Invalid("tag is %q, which is no tag's name", excerpt.Of(tag, 80))
@@ -103,7 +103,7 @@ func tellTag(w http.ResponseWriter, r *client, all []tagInfo) error {
 }
 
 // groupTags tells a page of the tags with what they lead to.
-func groupTags(w http.ResponseWriter, r *client, all []tagInfo) error {
+func groupTags(w http.ResponseWriter, r *keyedRequest, all []tagInfo) error {
 	q := r.URL.Query()
 	if search := q.Get("search"); search != "" {
 		all = slices.DeleteFunc(all, func(t tagInfo) bool { return !strings.Contains(t.Tag, search) })
@@ -138,8 +138,8 @@ func groupTags(w http.ResponseWriter, r *client, all []tagInfo) error {
 }
 
 // assignments tells what a tag leads to, which is one build.
-func (c templateRoutes) assignments(w http.ResponseWriter, r *client) error {
-	all, err := c.tags(r)
+func (c templateRoutes) assignments(w http.ResponseWriter, r *keyedRequest) error {
+	all, err := c.listTags(r)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (c templateRoutes) assignments(w http.ResponseWriter, r *client) error {
 }
 
 // tagPage reads a page's parameters by the names that they have here.
-func tagPage(q url.Values, limit, cursor string, usual int) (page, error) {
+func tagPage(q url.Values, limit, cursor string, usual int) (listPage, error) {
 	as := url.Values{"limit": {cmp.Or(q.Get(limit), strconv.Itoa(usual))}, "nextToken": {q.Get(cursor)}}
 	return pageOf(as)
 }

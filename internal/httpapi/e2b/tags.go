@@ -64,7 +64,7 @@ func namesOf(name string, tags []string) ([]string, error) {
 		if strings.Contains(tag, ":") || checkSnapshotName(name+":"+tag) != nil {
 			return nil, fault.Invalid("the tag %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", excerpt.Of(tag, 80))
 		}
-		if kept := nameOf(name + ":" + tag).kept(); !slices.Contains(names, kept) {
+		if kept := nameOf(name + ":" + tag).keptName(); !slices.Contains(names, kept) {
 			names = append(names, kept)
 		}
 	}
@@ -92,7 +92,7 @@ func (c templateRoutes) tagsOf(ctx context.Context, t token.Token, ref string) (
 }
 
 // assignTags has further tags lead to what a tag leads to.
-func (c templateRoutes) assignTags(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) assignTags(w http.ResponseWriter, r *keyedRequest) error {
 	var body struct {
 		Target string   `json:"target"`
 		Tags   []string `json:"tags" most:"64"`
@@ -122,7 +122,7 @@ func (c templateRoutes) assignTags(w http.ResponseWriter, r *client) error {
 }
 
 // removeTags takes tags of a name. A build to which none leads any more is removed.
-func (c templateRoutes) removeTags(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) removeTags(w http.ResponseWriter, r *keyedRequest) error {
 	var body struct {
 		Name string   `json:"name"`
 		Tags []string `json:"tags" most:"64"`
@@ -162,7 +162,7 @@ func (c templateRoutes) removeTags(w http.ResponseWriter, r *client) error {
 }
 
 // dropNameless removes the builds of a template to which no name leads any more.
-func (c templateRoutes) dropNameless(r *client, of *sandbox.Built) error {
+func (c templateRoutes) dropNameless(r *keyedRequest, of *sandbox.Built) error {
 	if of == nil {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (c templateRoutes) dropNameless(r *client, of *sandbox.Built) error {
 }
 
 // removeBuilds removes those of a token's built templates that it is asked for.
-func (c templateRoutes) removeBuilds(r *client, which func(s sandbox.Snapshot) bool) error {
+func (c templateRoutes) removeBuilds(r *keyedRequest, which func(s sandbox.Snapshot) bool) error {
 	own, err := c.snapshots(r.Context(), r.token)
 	if err != nil {
 		return err

@@ -49,8 +49,8 @@ func (c *Control) isTemplate(name string) bool {
 		slices.ContainsFunc(c.cfg.Templates.Known(), func(k template.Known) bool { return k.Name == name })
 }
 
-// ready are the offered templates that are built.
-func (c *Control) ready(r *client) ([]templateInfo, error) {
+// readyTemplates are the offered templates that are built.
+func (c *Control) readyTemplates(r *keyedRequest) ([]templateInfo, error) {
 	built, err := c.cfg.Templates.List(r.Context())
 	if err != nil {
 		return nil, err
@@ -76,13 +76,13 @@ func (c *Control) ready(r *client) ([]templateInfo, error) {
 // templateRoutes are about templates and their builds.
 type templateRoutes struct{ *Control }
 
-func (c templateRoutes) listTemplates(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) listTemplates(w http.ResponseWriter, r *keyedRequest) error {
 	p, err := pageOf(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	paged := r.URL.Path != "/templates" // the older list has no pages
-	all, err := c.known(r)
+	all, err := c.knownTemplates(r)
 	if err != nil {
 		return err
 	}
@@ -90,14 +90,14 @@ func (c templateRoutes) listTemplates(w http.ResponseWriter, r *client) error {
 	if !paged {
 		return writeAnswer(r.Context(), w, http.StatusOK, all)
 	}
-	return writeAnswer(r.Context(), w, http.StatusOK, cut(w, p, all, templateKey, false))
+	return writeAnswer(r.Context(), w, http.StatusOK, cutPage(w, p, all, templateKey, false))
 }
 
 func templateKey(t templateInfo) string { return sortKey(time.Time(t.CreatedAt), t.TemplateID) }
 
-// known are the installation's templates and those that the caller has built.
-func (c templateRoutes) known(r *client) ([]templateInfo, error) {
-	all, err := c.ready(r)
+// knownTemplates are the installation's templates and those that the caller has built.
+func (c templateRoutes) knownTemplates(r *keyedRequest) ([]templateInfo, error) {
+	all, err := c.readyTemplates(r)
 	if err != nil {
 		return nil, err
 	}
@@ -130,14 +130,14 @@ func builtOf(own []sandbox.Snapshot) []templateInfo {
 	return all
 }
 
-// named finds a template by its id or one of its names; a tag must be there.
-func (c templateRoutes) named(r *client, name string) (templateInfo, error) {
-	all, err := c.ready(r)
+// findTemplate finds a template by its id or one of its names; a tag must be there.
+func (c templateRoutes) findTemplate(r *keyedRequest, name string) (templateInfo, error) {
+	all, err := c.readyTemplates(r)
 	if err != nil {
 		return templateInfo{}, err
 	}
 	for _, t := range all {
-		if slices.Contains(t.Names, nameOf(name).kept()) {
+		if slices.Contains(t.Names, nameOf(name).keptName()) {
 			return t, nil
 		}
 	}
@@ -158,11 +158,11 @@ func (c templateRoutes) named(r *client, name string) (templateInfo, error) {
 
 // partOfTemplate is there because a pattern for tags alone would conflict with that of
 // aliases.
-func (c templateRoutes) partOfTemplate(w http.ResponseWriter, r *client) error {
+func (c templateRoutes) partOfTemplate(w http.ResponseWriter, r *keyedRequest) error {
 	if r.PathValue("part") != "tags" {
 		return c.unknown(w, r)
 	}
-	all, err := c.tags(r)
+	all, err := c.listTags(r)
 	if err != nil {
 		return err
 	}
@@ -170,8 +170,8 @@ func (c templateRoutes) partOfTemplate(w http.ResponseWriter, r *client) error {
 }
 
 // defaultTemplates are the installation's, by their ids.
-func (c templateRoutes) defaultTemplates(w http.ResponseWriter, r *client) error {
-	all, err := c.ready(r)
+func (c templateRoutes) defaultTemplates(w http.ResponseWriter, r *keyedRequest) error {
+	all, err := c.readyTemplates(r)
 	if err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func (c templateRoutes) defaultTemplates(w http.ResponseWriter, r *client) error
 	return writeAnswer(r.Context(), w, http.StatusOK, all)
 }
 
-func (c templateRoutes) showTemplate(w http.ResponseWriter, r *client) error {
-	t, err := c.named(r, r.PathValue("id"))
+func (c templateRoutes) showTemplate(w http.ResponseWriter, r *keyedRequest) error {
+	t, err := c.findTemplate(r, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -188,8 +188,8 @@ func (c templateRoutes) showTemplate(w http.ResponseWriter, r *client) error {
 }
 
 // aliasOf is how clients ask whether a template is there.
-func (c templateRoutes) aliasOf(w http.ResponseWriter, r *client) error {
-	t, err := c.named(r, r.PathValue("alias"))
+func (c templateRoutes) aliasOf(w http.ResponseWriter, r *keyedRequest) error {
+	t, err := c.findTemplate(r, r.PathValue("alias"))
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestTextThatIsNone(t *testing.T) {
 			}
 			data := protowire.AppendString(protowire.AppendTag(nil, field.Number(), protowire.BytesType), "bad\xff")
 			var v map[string]any
-			if err := codec.decode(data, &v); err == nil {
+			if err := codec.decodeMessage(data, &v); err == nil {
 				t.Errorf("%s: the %s of a binary message came through as %v", path, field.Name(), v)
 			}
 		}

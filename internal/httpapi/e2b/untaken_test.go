@@ -60,10 +60,10 @@ func TestStreamsThatNobodyTakesEnd(t *testing.T) {
 	overBoth(t, func(t *testing.T, s *dataStage) {
 		s.data.cfg.Untaken = 50 * time.Millisecond
 		ended := make(chan struct{})
-		s.data.routes.HandleFunc("GET /stream", s.data.rest(func(w http.ResponseWriter, c *call) error {
+		s.data.routes.HandleFunc("GET /stream", s.data.serveREST(func(w http.ResponseWriter, c *call) error {
 			defer close(ended)
 			out := openStream(c.Context(), w, c.codec)
-			defer out.close()
+			defer out.closeStream()
 			for piece := make([]byte, 1<<20); ; {
 				if out.sendBytes("stdout", piece) != nil {
 					return nil

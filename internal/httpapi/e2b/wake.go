@@ -8,13 +8,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
-// wake lets a paused sandbox go on before a request that uses it, if its client
+// wakeTarget lets a paused sandbox go on before a request that uses it, if its client
 // asked for that when it was made. Only who may use it wakes it: with its access
 // token or a signature, or at a published port, with the traffic token where one is
 // needed. Asking whether it lives is no use. One of which only files are kept is
 // not woken, since what its client had running is gone, nor one whose agent was silent
 // when it was paused. It then lives for the time that was set last.
-func (d *Data) wake(r *http.Request, to target) error {
+func (d *Data) wakeTarget(r *http.Request, to target) error {
 	sb, err := backend.Find(d.cfg.Sandboxes, to.sandbox, backend.AnyOwnersViewer)
 	if err != nil {
 		return nil //nolint:nilerr // that it is not there is told by who looks for it next
@@ -28,9 +28,9 @@ func (d *Data) wake(r *http.Request, to target) error {
 	return d.cfg.Sandboxes.SetLifetime(r.Context(), to.sandbox, sb.Lifetime())
 }
 
-// count counts a request in among those that are under way before anything is waited for, if it may use its sandbox.
+// countRequest counts a request in among those that are under way before anything is waited for, if it may use its sandbox.
 // One that may not, or that asks only whether the sandbox lives, is answered at once.
-func (d *Data) count(r *http.Request, to target) (leave func(), err error) {
+func (d *Data) countRequest(r *http.Request, to target) (leave func(), err error) {
 	sb, err := backend.Find(d.cfg.Sandboxes, to.sandbox, backend.AnyOwnersViewer)
 	if err != nil || !d.mayUse(r, to) {
 		return func() {}, nil //nolint:nilerr // that it is not there is told by who looks for it next

@@ -24,15 +24,15 @@ type approvalInput struct {
 }
 
 type approvalOutput struct {
-	Requests  []string  `json:"requests"`         // ids of the requests that wait for a person now
-	Group     string    `json:"group,omitempty"`  // stands for all of them in the answer
-	Answer    string    `json:"answer,omitempty"` // how a person answers; you can not. Tell your user
-	URL       string    `json:"url,omitempty"`
-	Opened    bool      `json:"opened"` // the user agreed to open the page; that is no approval yet
-	Releases  []release `json:"releases"`
-	Total     int       `json:"total"`
-	Truncated bool      `json:"truncated"`
-	Next      string    `json:"next"`
+	Requests  []string         `json:"requests"`         // ids of the requests that wait for a person now
+	Group     string           `json:"group,omitempty"`  // stands for all of them in the answer
+	Answer    string           `json:"answer,omitempty"` // how a person answers; you can not. Tell your user
+	URL       string           `json:"url,omitempty"`
+	Opened    bool             `json:"opened"` // the user agreed to open the page; that is no approval yet
+	Releases  []plannedRelease `json:"releases"`
+	Total     int              `json:"total"`
+	Truncated bool             `json:"truncated"`
+	Next      string           `json:"next"`
 }
 
 // approvalAsked is a request that a peer filed; or, under an id of ours, what is to be told
@@ -49,22 +49,22 @@ const maxAsked = 256
 const openPage = "approval"
 
 func requestApproval(ctx context.Context, c call, in approvalInput) (*sdk.CallToolResult, approvalOutput, error) {
-	if out, again := c.peer.shown(c.req.Params); again {
+	if out, again := c.peer.shownAnswer(c.req.Params); again {
 		return nil, out, nil
 	}
 	if in.Because == "" || len(in.Because) > maxBecause {
 		return nil, approvalOutput{}, failure(codeInvalid, fmt.Sprintf("because has %d bytes; it has 1 to %d", len(in.Because), maxBecause), "say why you need the packages")
 	}
-	made, err := c.plan(ctx, in.packagesInput, true, ui.PrintableText(in.Because))
+	made, err := c.planInstall(ctx, in.packagesInput, true, ui.PrintableText(in.Because))
 	if err != nil {
 		return nil, approvalOutput{}, err
 	}
-	out := c.peer.filed(made)
+	out := c.peer.filedOutput(made)
 	if out.URL == "" || !c.opensPages() {
 		return nil, out, nil
 	}
 	state := "shown " + cmp.Or(out.Group, out.Requests[0])
-	c.peer.remember(state, approvalAsked{told: out})
+	c.peer.rememberAsked(state, approvalAsked{told: out})
 	page := &sdk.ElicitParams{
 		Mode: "url", URL: out.URL, ElicitationID: cmp.Or(out.Group, out.Requests[0]),
 		Message: fmt.Sprintf("An agent asks for what your policy leaves to a person, %s: %s. Its reason: %s",
@@ -87,8 +87,8 @@ func (p *peer) namesOf(requests []string) string {
 	return strings.Join(names, ", ")
 }
 
-// filed is what was asked for.
-func (p *peer) filed(made api.Plan) approvalOutput {
+// filedOutput is what was asked for.
+func (p *peer) filedOutput(made api.Plan) approvalOutput {
 	seen := viewPlan(made)
 	out := approvalOutput{Requests: []string{}, Releases: seen.Releases, Total: seen.Total, Truncated: seen.Truncated}
 	for _, r := range made.Releases {
@@ -99,7 +99,7 @@ func (p *peer) filed(made api.Plan) approvalOutput {
 			out.Requests = append(out.Requests, r.Approval)
 		}
 		out.Group = r.Group
-		p.remember(r.Approval, approvalAsked{what: ui.Printable(r.Ecosystem + " " + r.Name + " " + r.Version)})
+		p.rememberAsked(r.Approval, approvalAsked{what: ui.Printable(r.Ecosystem + " " + r.Name + " " + r.Version)})
 	}
 	switch {
 	case len(out.Requests) == 0:
@@ -117,7 +117,7 @@ func (p *peer) filed(made api.Plan) approvalOutput {
 	return out
 }
 
-func (p *peer) remember(id string, a approvalAsked) {
+func (p *peer) rememberAsked(id string, a approvalAsked) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, known := p.asked[id]; !known {
@@ -130,9 +130,9 @@ func (p *peer) remember(id string, a approvalAsked) {
 	}
 }
 
-// shown is the answer of a call that comes back after the client's person was asked to open
+// shownAnswer is the answer of a call that comes back after the client's person was asked to open
 // the page. What the client says of it decides nothing.
-func (p *peer) shown(params *sdk.CallToolParamsRaw) (approvalOutput, bool) {
+func (p *peer) shownAnswer(params *sdk.CallToolParamsRaw) (approvalOutput, bool) {
 	answer, given := params.InputResponses[openPage].(*sdk.ElicitResult)
 	if !given || answer == nil {
 		return approvalOutput{}, false
@@ -178,7 +178,7 @@ func (p *peer) approvals(ctx context.Context) ([]pending, error) {
 	boxes := slices.Clone(p.boxes)
 	p.mu.Unlock()
 	for _, box := range boxes {
-		holds, err := ask(ctx, p, func(b Backend) ([]api.Hold, error) { return b.Holds(ctx, box) })
+		holds, err := askBackend(ctx, p, func(b Backend) ([]api.Hold, error) { return b.Holds(ctx, box) })
 		if client.StatusOf(err) != 0 {
 			continue // it is gone
 		}
@@ -192,7 +192,7 @@ func (p *peer) approvals(ctx context.Context) ([]pending, error) {
 		}
 	}
 	for i := range all {
-		known, err := ask(ctx, p, func(b Backend) (api.Approval, error) { return b.Approval(ctx, all[i].Request) })
+		known, err := askBackend(ctx, p, func(b Backend) (api.Approval, error) { return b.Approval(ctx, all[i].Request) })
 		var now struct {
 			State    string `json:"state"`
 			Revision uint64 `json:"revision"`

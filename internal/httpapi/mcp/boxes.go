@@ -27,8 +27,8 @@ type createInput struct {
 	Task string `json:"task,omitempty" jsonschema:"what it is for, in a few words, for the record"`
 }
 
-// box is what tools tell of a sandbox.
-type box struct {
+// boxView is what tools tell of a sandbox.
+type boxView struct {
 	ID       string    `json:"sandbox"`
 	Run      string    `json:"run"` // the id of this session in the record
 	State    string    `json:"state"`
@@ -48,12 +48,12 @@ type waiting struct {
 	Answer  string `json:"answer"` // how a person answers it; you can not
 }
 
-func (p *peer) view(b api.Sandbox) box {
+func (p *peer) viewBox(b api.Sandbox) boxView {
 	const layout = "2006-01-02T15:04:05Z07:00"
 	p.mu.Lock()
 	standard := p.standard == b.ID
 	p.mu.Unlock()
-	v := box{ID: b.ID, Run: b.Run, State: b.State, Template: b.Template, Default: standard, Created: b.Created.Format(layout), Waiting: p.waitingFor(b.Holds)}
+	v := boxView{ID: b.ID, Run: b.Run, State: b.State, Template: b.Template, Default: standard, Created: b.Created.Format(layout), Waiting: p.waitingFor(b.Holds)}
 	if !b.Ends.IsZero() {
 		v.Ends = b.Ends.Format(layout)
 	}
@@ -74,16 +74,16 @@ func (p *peer) waitingFor(holds []api.Hold) (all []waiting) {
 	return all
 }
 
-func createSandbox(ctx context.Context, c call, in createInput) (box, error) {
-	made, err := c.peer.create(ctx, in.Task)
+func createSandbox(ctx context.Context, c call, in createInput) (boxView, error) {
+	made, err := c.peer.createSandbox(ctx, in.Task)
 	if err != nil {
-		return box{}, err
+		return boxView{}, err
 	}
-	return c.peer.view(made), nil
+	return c.peer.viewBox(made), nil
 }
 
-// create makes a sandbox, which is the default one if there is none.
-func (p *peer) create(ctx context.Context, task string) (api.Sandbox, error) {
+// createSandbox makes a sandbox, which is the default one if there is none.
+func (p *peer) createSandbox(ctx context.Context, task string) (api.Sandbox, error) {
 	if len(task) > maxTask {
 		return api.Sandbox{}, failure(codeInvalid, fmt.Sprintf("task has %d bytes; it may have %d", len(task), maxTask), "say it shorter")
 	}
@@ -105,7 +105,7 @@ func (p *peer) createNow(ctx context.Context, task string) (api.Sandbox, error) 
 	if count >= maxSandboxes {
 		return api.Sandbox{}, failure(codeTooMany, fmt.Sprintf("you have %d sandboxes, which is as many as you may have", count), "delete one (delete_sandbox), or use one that is there (list_sandboxes)")
 	}
-	made, err := ask(ctx, p, func(b Backend) (api.Sandbox, error) { return b.CreateSandbox(ctx, req) })
+	made, err := askBackend(ctx, p, func(b Backend) (api.Sandbox, error) { return b.CreateSandbox(ctx, req) })
 	if err != nil {
 		return api.Sandbox{}, err
 	}
@@ -115,17 +115,17 @@ func (p *peer) createNow(ctx context.Context, task string) (api.Sandbox, error) 
 	if p.standard == "" {
 		p.standard = made.ID
 	}
-	errand.Go(func() { p.stay(made.ID) })
+	errand.Go(func() { p.keepLease(made.ID) })
 	return made, nil
 }
 
-// stay has a sandbox's lease go on for as long as the peer is there and has it: between calls
+// keepLease has a sandbox's lease go on for as long as the peer is there and has it: between calls
 // nobody is attached to it. A daemon that is replaced is told again.
-func (p *peer) stay(id string) {
-	for p.owns(id) == nil {
-		err := tell(p.life, p, func(b Backend) error { return b.Stay(p.life, id) })
+func (p *peer) keepLease(id string) {
+	for p.checkOwned(id) == nil {
+		err := tellBackend(p.life, p, func(b Backend) error { return b.Stay(p.life, id) })
 		if err == nil { // the sandbox is gone, or the daemon has ended in order
-			_, err = ask(p.life, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(p.life, id) })
+			_, err = askBackend(p.life, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(p.life, id) })
 		}
 		if client.StatusOf(err) == http.StatusNotFound {
 			return
@@ -171,10 +171,10 @@ func (p *peer) clientName() string {
 	return ""
 }
 
-// need is the sandbox that a call is about, which is made if it is the default one.
-func (p *peer) need(ctx context.Context, id string) (string, error) {
+// needSandbox is the sandbox that a call is about, which is made if it is the default one.
+func (p *peer) needSandbox(ctx context.Context, id string) (string, error) {
 	if id != "" {
-		return id, p.owns(id)
+		return id, p.checkOwned(id)
 	}
 	select {
 	case p.making <- struct{}{}:
@@ -192,8 +192,8 @@ func (p *peer) need(ctx context.Context, id string) (string, error) {
 	return made.ID, err
 }
 
-// owns refuses a sandbox that is not the peer's, whether there is one or not.
-func (p *peer) owns(id string) error {
+// checkOwned refuses a sandbox that is not the peer's, whether there is one or not.
+func (p *peer) checkOwned(id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.Contains(p.boxes, id) {
@@ -202,21 +202,21 @@ func (p *peer) owns(id string) error {
 	return failure(codeUnknownSandbox, fmt.Sprintf("you have no sandbox %q", excerpt.Of(id, 64)), `list_sandboxes shows yours; leave "sandbox" out to use your default one`)
 }
 
-// gone is the error for a sandbox that has ended meanwhile; any other is returned as it is.
+// goneError is the error for a sandbox that has ended meanwhile; any other is returned as it is.
 // A sandbox that is gone is forgotten, so that the next call makes a new one.
-func (p *peer) gone(ctx context.Context, id string, err error) error {
+func (p *peer) goneError(ctx context.Context, id string, err error) error {
 	if client.StatusOf(err) != http.StatusNotFound {
 		return err
 	}
-	if _, look := ask(ctx, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(ctx, id) }); client.StatusOf(look) != http.StatusNotFound {
+	if _, look := askBackend(ctx, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(ctx, id) }); client.StatusOf(look) != http.StatusNotFound {
 		return err
 	}
-	p.forget(id)
+	p.forgetSandbox(id)
 	return failure(codeUnknownSandbox, fmt.Sprintf("the sandbox %s is gone, with its files: somebody removed it, or its time was over", id),
 		`call again without "sandbox" for a new one, and write your files again`)
 }
 
-func (p *peer) forget(id string) {
+func (p *peer) forgetSandbox(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.boxes = slices.DeleteFunc(p.boxes, func(have string) bool { return have == id })
@@ -231,9 +231,9 @@ func (p *peer) forget(id string) {
 }
 
 type listed struct {
-	Sandboxes []box `json:"sandboxes"`
-	Total     int   `json:"total"`
-	Truncated bool  `json:"truncated"`
+	Sandboxes []boxView `json:"sandboxes"`
+	Total     int       `json:"total"`
+	Truncated bool      `json:"truncated"`
 }
 
 func listSandboxes(ctx context.Context, c call, _ struct{}) (listed, error) {
@@ -241,17 +241,17 @@ func listSandboxes(ctx context.Context, c call, _ struct{}) (listed, error) {
 	p.mu.Lock()
 	ids := slices.Clone(p.boxes)
 	p.mu.Unlock()
-	out := listed{Sandboxes: []box{}}
+	out := listed{Sandboxes: []boxView{}}
 	for _, id := range ids {
-		b, err := ask(ctx, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(ctx, id) })
+		b, err := askBackend(ctx, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(ctx, id) })
 		if client.StatusOf(err) == http.StatusNotFound {
-			p.forget(id)
+			p.forgetSandbox(id)
 			continue
 		}
 		if err != nil {
 			return listed{}, err
 		}
-		out.Sandboxes = append(out.Sandboxes, p.view(b))
+		out.Sandboxes = append(out.Sandboxes, p.viewBox(b))
 	}
 	out.Total = len(out.Sandboxes)
 	return out, nil
@@ -266,17 +266,17 @@ type deleted struct {
 }
 
 func deleteSandbox(ctx context.Context, c call, in deleteInput) (deleted, error) {
-	if err := c.peer.owns(in.Sandbox); err != nil {
+	if err := c.peer.checkOwned(in.Sandbox); err != nil {
 		return deleted{}, err
 	}
-	return deleted{in.Sandbox}, c.peer.remove(ctx, in.Sandbox)
+	return deleted{in.Sandbox}, c.peer.removeSandbox(ctx, in.Sandbox)
 }
 
-// remove takes a sandbox away; one that is gone already is no error.
-func (p *peer) remove(ctx context.Context, id string) error {
-	err := tell(ctx, p, func(b Backend) error { return b.DestroySandbox(ctx, id) })
+// removeSandbox takes a sandbox away; one that is gone already is no error.
+func (p *peer) removeSandbox(ctx context.Context, id string) error {
+	err := tellBackend(ctx, p, func(b Backend) error { return b.DestroySandbox(ctx, id) })
 	if err == nil || client.StatusOf(err) == http.StatusNotFound {
-		p.forget(id)
+		p.forgetSandbox(id)
 		return nil
 	}
 	return err
@@ -290,7 +290,7 @@ func (p *peer) removeAll(ctx context.Context) error {
 	p.mu.Unlock()
 	var failures []error
 	for _, id := range ids {
-		failures = append(failures, p.remove(ctx, id))
+		failures = append(failures, p.removeSandbox(ctx, id))
 	}
 	return errors.Join(failures...)
 }

@@ -43,10 +43,10 @@ func runCode(ctx context.Context, c call, in codeInput) (ran, error) {
 	if err != nil {
 		return ran{}, err
 	}
-	start, err := in.start(argv)
+	start, err := in.startCommand(argv)
 	if err != nil {
 		return ran{}, err
 	}
 	start.Code = true
-	return c.run(ctx, in.Sandbox, start)
+	return c.runCommand(ctx, in.Sandbox, start)
 }

@@ -81,15 +81,15 @@ func runCommand(ctx context.Context, c call, in runInput) (ran, error) {
 			return ran{}, failure(codeTooLarge, fmt.Sprintf("command[%d] has %d bytes; it may have %d", i, len(arg), maxArgument), "write it to a file (write_file) and run that")
 		}
 	}
-	start, err := in.start(in.Command)
+	start, err := in.startCommand(in.Command)
 	if err != nil {
 		return ran{}, err
 	}
-	return c.run(ctx, in.Sandbox, start)
+	return c.runCommand(ctx, in.Sandbox, start)
 }
 
-// start describes a command to the daemon.
-func (h howToRun) start(argv []string) (api.StartCommand, error) {
+// startCommand describes a command to the daemon.
+func (h howToRun) startCommand(argv []string) (api.StartCommand, error) {
 	start := api.StartCommand{Argv: argv, Env: h.Env, Dir: h.Dir}
 	if h.Timeout < 0 || h.Timeout > maxTimeout {
 		return start, failure(codeInvalid, fmt.Sprintf("timeout_seconds is %d; it is 1 to %d", h.Timeout, maxTimeout), "")
@@ -105,10 +105,10 @@ func (h howToRun) start(argv []string) (api.StartCommand, error) {
 	return start, nil
 }
 
-// run has a sandbox run a command to its end, or until it waits for a person.
-func (c call) run(ctx context.Context, sandbox string, start api.StartCommand) (ran, error) {
+// runCommand has a sandbox run a command to its end, or until it waits for a person.
+func (c call) runCommand(ctx context.Context, sandbox string, start api.StartCommand) (ran, error) {
 	p := c.peer
-	id, err := p.need(ctx, sandbox)
+	id, err := p.needSandbox(ctx, sandbox)
 	if err != nil {
 		return ran{}, err
 	}
@@ -117,9 +117,9 @@ func (c call) run(ctx context.Context, sandbox string, start api.StartCommand) (
 	}
 	command, err := c.startCommand(ctx, id, start)
 	if err != nil {
-		return ran{}, p.gone(ctx, id, err)
+		return ran{}, p.goneError(ctx, id, err)
 	}
-	return c.attend(ctx, &left{sandbox: id, command: command.ID, out: &output{}})
+	return c.attend(ctx, &left{sandbox: id, command: command.ID, out: &commandOutput{}})
 }
 
 // startCommand starts a command. Where ctx ends meanwhile, the daemon's answer is waited for all
@@ -137,17 +137,17 @@ func (c call) startCommand(ctx context.Context, sandbox string, start api.StartC
 		case <-whole.Done():
 		}
 	})()
-	return ask(whole, c.peer, func(b Backend) (api.Command, error) { return b.StartCommand(whole, sandbox, start) })
+	return askBackend(whole, c.peer, func(b Backend) (api.Command, error) { return b.StartCommand(whole, sandbox, start) })
 }
 
 // attend stays with a command.
 func (c call) attend(ctx context.Context, l *left) (ran, error) {
-	exit, holds, err := c.follow(ctx, l)
+	exit, holds, err := c.followCommand(ctx, l)
 	if err != nil {
-		return ran{}, c.peer.gone(ctx, l.sandbox, err)
+		return ran{}, c.peer.goneError(ctx, l.sandbox, err)
 	}
 	out := ran{Sandbox: l.sandbox}
-	out.Stdout, out.Stderr, out.Truncated = l.out.texts()
+	out.Stdout, out.Stderr, out.Truncated = l.out.bothTexts()
 	if exit == nil {
 		return c.peer.leaves(out, l, holds), nil
 	}
@@ -162,7 +162,7 @@ func (c call) attend(ctx context.Context, l *left) (ran, error) {
 // tellRefused tells what was refused meanwhile to a command that failed, and of alarms to any:
 // a client may well go on without what was withheld.
 func (c call) tellRefused(ctx context.Context, out *ran) error {
-	all, err := c.peer.news(ctx, out.Sandbox, out.ExitCode == 0)
+	all, err := c.peer.newRefusals(ctx, out.Sandbox, out.ExitCode == 0)
 	switch {
 	case err != nil && out.ExitCode == 0: // what the command did is worth more than this
 		out.Next = "it is not known whether there was an alarm, since that could not be asked; call why_blocked before you use what it made"
@@ -197,7 +197,7 @@ func (p *peer) mayLeave() bool {
 func (p *peer) leaves(out ran, l *left, holds []api.Hold) ran {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l.out = &output{} // what was told is told
+	l.out = &commandOutput{} // what was told is told
 	p.left[l.command] = l
 	out.ExitCode, out.Command, out.Waiting = -1, l.command, p.waitingFor(holds)
 	out.Next = "tell your user what waits and how to answer it; then call wait_command with this command_id"

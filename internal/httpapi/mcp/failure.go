@@ -79,7 +79,7 @@ func explained(ctx context.Context, err error) error {
 	case errors.Is(err, fault.ErrInvalid):
 		return failure(codeInvalid, sentence, "")
 	case client.StatusOf(err) != 0:
-		return answered(err, sentence)
+		return answeredError(err, sentence)
 	}
 	return failure(codeInternal, sentence, "tell your user; the daemon's log says more")
 }
@@ -92,8 +92,8 @@ func ofFile(err error) error {
 	return err
 }
 
-// answered is explained for a refusal of the daemon.
-func answered(err error, sentence string) error {
+// answeredError is explained for a refusal of the daemon.
+func answeredError(err error, sentence string) error {
 	then := ""
 	if e, ok := errors.AsType[*client.Error](err); ok && e.RetryAfter() > 0 {
 		then = fmt.Sprintf("wait %d seconds, then call again", int(e.RetryAfter().Seconds()))

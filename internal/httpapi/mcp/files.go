@@ -64,13 +64,13 @@ func readFile(ctx context.Context, c call, in readInput) (readOutput, error) {
 	if in.Max < 0 || in.Max > maxRead || in.Offset < 0 || in.Offset > maxOffset {
 		return readOutput{}, failure(codeInvalid, fmt.Sprintf("offset is 0 to %d, max_bytes 1 to %d", maxOffset, maxRead), "for what is further behind use run_command, as with tail -c")
 	}
-	id, err := c.peer.need(ctx, in.Sandbox)
+	id, err := c.peer.needSandbox(ctx, in.Sandbox)
 	if err != nil {
 		return readOutput{}, err
 	}
-	data, size, err := c.peer.read(ctx, id, in)
+	data, size, err := c.peer.readPart(ctx, id, in)
 	if err != nil {
-		return readOutput{}, ofFile(c.peer.gone(ctx, id, err))
+		return readOutput{}, ofFile(c.peer.goneError(ctx, id, err))
 	}
 	out := readOutput{Sandbox: id, Path: ui.Printable(in.Path), Size: size, Truncated: in.Offset+int64(len(data)) < size}
 	if data, out.Binary = wholeText(data, out.Truncated); out.Binary {
@@ -84,12 +84,12 @@ func readFile(ctx context.Context, c call, in readInput) (readOutput, error) {
 	return out, nil
 }
 
-// read fetches a part of a file. Its size is that of the file that was opened, whatever links led to
+// readPart fetches a part of a file. Its size is that of the file that was opened, whatever links led to
 // it. It is the guest's claim, and may be another by the time that the file is read: what comes is
 // counted.
-func (p *peer) read(ctx context.Context, id string, in readInput) (data []byte, size int64, err error) {
+func (p *peer) readPart(ctx context.Context, id string, in readInput) (data []byte, size int64, err error) {
 	f := client.File{Path: in.Path}
-	content, err := ask(ctx, p, func(b Backend) (*client.FileContent, error) { return b.ReadFile(ctx, id, f) })
+	content, err := askBackend(ctx, p, func(b Backend) (*client.FileContent, error) { return b.ReadFile(ctx, id, f) })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -172,7 +172,7 @@ func writeFile(ctx context.Context, c call, in writeInput) (writeOutput, error) 
 	if len(data) > maxWrite {
 		return writeOutput{}, failure(codeTooLarge, fmt.Sprintf("content has %d bytes; it may have %d", len(data), maxWrite), "write it in parts and join them inside")
 	}
-	id, err := c.peer.need(ctx, in.Sandbox)
+	id, err := c.peer.needSandbox(ctx, in.Sandbox)
 	if err != nil {
 		return writeOutput{}, err
 	}
@@ -180,9 +180,9 @@ func writeFile(ctx context.Context, c call, in writeInput) (writeOutput, error) 
 	if in.Executable {
 		f.Mode = 0o755
 	}
-	info, err := ask(ctx, c.peer, func(b Backend) (api.FileInfo, error) { return b.WriteFile(ctx, id, f, bytes.NewReader(data)) })
+	info, err := askBackend(ctx, c.peer, func(b Backend) (api.FileInfo, error) { return b.WriteFile(ctx, id, f, bytes.NewReader(data)) })
 	if err != nil {
-		return writeOutput{}, ofFile(c.peer.gone(ctx, id, err))
+		return writeOutput{}, ofFile(c.peer.goneError(ctx, id, err))
 	}
 	return writeOutput{Sandbox: id, Path: ui.Printable(info.Path), Size: info.Size}, nil
 }
@@ -194,7 +194,7 @@ type listInput struct {
 	Depth int    `json:"depth,omitempty" jsonschema:"1 (the default) is the folder's own entries; at most 8"`
 }
 
-type entry struct {
+type dirEntry struct {
 	Path   string `json:"path"`
 	Kind   string `json:"kind"` // file, dir, symlink or other
 	Size   int64  `json:"size"`
@@ -204,8 +204,8 @@ type entry struct {
 	Escaped bool `json:"escaped,omitempty"`
 }
 
-func viewEntry(info api.FileInfo) entry {
-	e := entry{Path: ui.Printable(info.Path), Kind: excerpt.Of(ui.Printable(info.Kind), 16), Size: info.Size, Target: excerpt.Of(ui.Printable(info.Target), maxPath)}
+func viewEntry(info api.FileInfo) dirEntry {
+	e := dirEntry{Path: ui.Printable(info.Path), Kind: excerpt.Of(ui.Printable(info.Kind), 16), Size: info.Size, Target: excerpt.Of(ui.Printable(info.Target), maxPath)}
 	if e.Escaped = e.Path != info.Path || strings.ContainsRune(info.Path, utf8.RuneError); e.Escaped {
 		e.Path = ui.PrintableName(info.Path)
 	}
@@ -213,10 +213,10 @@ func viewEntry(info api.FileInfo) entry {
 }
 
 type listOutput struct {
-	Sandbox   string  `json:"sandbox"`
-	Entries   []entry `json:"entries"`
-	Total     int     `json:"total"` // how many there are, or 10000 if there are more
-	Truncated bool    `json:"truncated"`
+	Sandbox   string     `json:"sandbox"`
+	Entries   []dirEntry `json:"entries"`
+	Total     int        `json:"total"` // how many there are, or 10000 if there are more
+	Truncated bool       `json:"truncated"`
 }
 
 func listFiles(ctx context.Context, c call, in listInput) (listOutput, error) {
@@ -232,12 +232,12 @@ func listFiles(ctx context.Context, c call, in listInput) (listOutput, error) {
 	if in.Depth < 0 || in.Depth > maxDepth {
 		return listOutput{}, failure(codeInvalid, fmt.Sprintf("depth is %d; it is 1 to %d", in.Depth, maxDepth), "")
 	}
-	id, err := c.peer.need(ctx, in.Sandbox)
+	id, err := c.peer.needSandbox(ctx, in.Sandbox)
 	if err != nil {
 		return listOutput{}, err
 	}
-	out := listOutput{Sandbox: id, Entries: []entry{}}
-	err = tell(ctx, c.peer, func(b Backend) error {
+	out := listOutput{Sandbox: id, Entries: []dirEntry{}}
+	err = tellBackend(ctx, c.peer, func(b Backend) error {
 		for info, err := range b.ListFiles(ctx, id, client.File{Path: in.Path}, in.Depth) {
 			if err != nil {
 				return err
@@ -252,7 +252,7 @@ func listFiles(ctx context.Context, c call, in listInput) (listOutput, error) {
 		return nil
 	})
 	if err != nil {
-		return listOutput{}, ofFile(c.peer.gone(ctx, id, err))
+		return listOutput{}, ofFile(c.peer.goneError(ctx, id, err))
 	}
 	out.Truncated = out.Total > len(out.Entries)
 	return out, nil

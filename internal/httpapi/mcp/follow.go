@@ -30,7 +30,7 @@ const (
 type left struct {
 	sandbox, command string
 	offset           int64 // of the output that is not in out
-	out              *output
+	out              *commandOutput
 }
 
 // followed is how following ended.
@@ -39,15 +39,15 @@ type followed struct {
 	err  error
 }
 
-// follow returns how a command ended; or, with no exit, what it waits for. Where ctx ends
+// followCommand returns how a command ended; or, with no exit, what it waits for. Where ctx ends
 // before, the command is killed with all that it has started before follow returns.
-func (c call) follow(ctx context.Context, l *left) (*api.Exit, []api.Hold, error) {
+func (c call) followCommand(ctx context.Context, l *left) (*api.Exit, []api.Hold, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan followed, 1)
 	errand.Go(func() {
 		f := followed{err: errand.ErrLost}
 		defer func() { ended <- f }()
-		f.exit, f.err = c.peer.drain(life, l)
+		f.exit, f.err = c.peer.drainOutput(life, l)
 	})
 	// Nobody else may touch l while it is drained.
 	leave := func() followed {
@@ -63,7 +63,7 @@ func (c call) follow(ctx context.Context, l *left) (*api.Exit, []api.Hold, error
 			end()
 			return f.exit, nil, f.err
 		case <-tick.C:
-			if holds := watch.look(ctx); holds != nil {
+			if holds := watch.tellProgress(ctx); holds != nil {
 				if f := leave(); f.exit != nil {
 					return f.exit, nil, nil
 				}
@@ -92,13 +92,13 @@ type watch struct {
 	quiet int
 }
 
-// look tells the client how it goes; what is waited for is returned when that has lasted.
-func (w *watch) look(ctx context.Context) []api.Hold {
+// tellProgress tells the client how it goes; what is waited for is returned when that has lasted.
+func (w *watch) tellProgress(ctx context.Context) []api.Hold {
 	w.ticks++
 	var holds []api.Hold
 	if w.ticks%holdsTicks == 0 {
 		// A look that fails says nothing; the command's own end will.
-		holds, _ = ask(ctx, w.call.peer, func(b Backend) ([]api.Hold, error) { return b.Holds(ctx, w.left.sandbox) })
+		holds, _ = askBackend(ctx, w.call.peer, func(b Backend) ([]api.Hold, error) { return b.Holds(ctx, w.left.sandbox) })
 		switch {
 		case len(holds) == 0:
 			w.held = time.Time{}
@@ -130,8 +130,8 @@ func (c call) progress(ctx context.Context, at float64, message string) {
 	_ = c.req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: at, Message: message})
 }
 
-// drain takes a command's output until its end, over as many attachments as that needs.
-func (p *peer) drain(ctx context.Context, l *left) (*api.Exit, error) {
+// drainOutput takes a command's output until its end, over as many attachments as that needs.
+func (p *peer) drainOutput(ctx context.Context, l *left) (*api.Exit, error) {
 	for tries := 0; ; tries++ {
 		if tries > 0 {
 			timer := time.NewTimer(time.Duration(tries) * reattachPause)
@@ -159,7 +159,7 @@ func (p *peer) drain(ctx context.Context, l *left) (*api.Exit, error) {
 }
 
 func (p *peer) drainOnce(ctx context.Context, l *left) (*api.Exit, error) {
-	link, err := ask(ctx, p, func(b Backend) (*client.Attachment, error) { return b.Attach(ctx, l.sandbox, l.command, l.offset) })
+	link, err := askBackend(ctx, p, func(b Backend) (*client.Attachment, error) { return b.Attach(ctx, l.sandbox, l.command, l.offset) })
 	if err != nil {
 		return nil, err
 	}
@@ -176,9 +176,9 @@ func (p *peer) drainOnce(ctx context.Context, l *left) (*api.Exit, error) {
 		case event.Gap > 0:
 			l.out.missed()
 		case event.Stdout != nil:
-			l.out.write(&l.out.stdout, event.Stdout)
+			l.out.writeTo(&l.out.stdout, event.Stdout)
 		case event.Stderr != nil:
-			l.out.write(&l.out.stderr, event.Stderr)
+			l.out.writeTo(&l.out.stderr, event.Stderr)
 		}
 	}
 	return nil, client.ErrLost
@@ -190,7 +190,7 @@ func (p *peer) drainOnce(ctx context.Context, l *left) (*api.Exit, error) {
 func (p *peer) killCommand(ctx context.Context, l *left) error {
 	within, end := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
 	defer end()
-	err := tell(within, p, func(b Backend) error { return b.SignalCommand(within, l.sandbox, l.command, "KILL", true) })
+	err := tellBackend(within, p, func(b Backend) error { return b.SignalCommand(within, l.sandbox, l.command, "KILL", true) })
 	if err == nil || client.StatusOf(err) == http.StatusNotFound { // its sandbox is gone, or it has ended and was forgotten
 		return nil
 	}

@@ -44,11 +44,11 @@ func (s *Server) Handler(tokens Tokens, refused func(context.Context)) http.Hand
 		return &auth.TokenInfo{UserID: t.ID, Expiration: t.Expires, Extra: map[string]any{secretKey: secret}}, nil
 	}
 	known := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})
-	return http.NewCrossOriginProtection().Handler(told(tokens, refused, known(s.roomy(single(s.ends(streams))))))
+	return http.NewCrossOriginProtection().Handler(tellRefused(tokens, refused, known(s.limitRequests(single(s.endWithSession(streams))))))
 }
 
-// told has refused hear of requests that show no valid token. They are turned away by next.
-func told(tokens Tokens, refused func(context.Context), next http.Handler) http.Handler {
+// tellRefused has refused hear of requests that show no valid token. They are turned away by next.
+func tellRefused(tokens Tokens, refused func(context.Context), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		_, known := tokens.Check(strings.TrimSpace(secret))
@@ -89,9 +89,9 @@ func single(next http.Handler) http.Handler {
 	})
 }
 
-// ends has the calls of a peer end when its client ends the session: that would wait for
+// endWithSession has the calls of a peer end when its client ends the session: that would wait for
 // them otherwise.
-func (s *Server) ends(next http.Handler) http.Handler {
+func (s *Server) endWithSession(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			user := ""

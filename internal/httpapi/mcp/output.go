@@ -17,13 +17,13 @@ const (
 	maxExcerpt = 200 // of a progress message
 )
 
-// stream keeps the beginning and the end of what a command writes.
-type stream struct {
+// outputEnds keeps the beginning and the end of what a command writes.
+type outputEnds struct {
 	head, tail []byte
 	lost       int64
 }
 
-func (s *stream) write(p []byte) {
+func (s *outputEnds) writeBytes(p []byte) {
 	if room := keptHead - len(s.head); room > 0 {
 		n := min(room, len(p))
 		s.head = append(s.head, p[:n]...)
@@ -31,19 +31,19 @@ func (s *stream) write(p []byte) {
 	}
 	s.tail = append(s.tail, p...)
 	if over := len(s.tail) - keptTail; over > keptTail { // now and then, not for each byte
-		s.cut(over)
+		s.cutOver(over)
 	}
 }
 
-func (s *stream) cut(over int) {
+func (s *outputEnds) cutOver(over int) {
 	s.lost += int64(over)
 	s.tail = append([]byte(nil), s.tail[over:]...)
 }
 
-// text is what was kept, with what no reader may take for an instruction made visible.
-func (s *stream) text() (text string, truncated bool) {
+// visibleText is what was kept, with what no reader may take for an instruction made visible.
+func (s *outputEnds) visibleText() (text string, truncated bool) {
 	if over := len(s.tail) - keptTail; over > 0 {
-		s.cut(over)
+		s.cutOver(over)
 	}
 	if s.lost == 0 {
 		return ui.PrintableText(string(s.head) + string(s.tail)), false
@@ -51,10 +51,10 @@ func (s *stream) text() (text string, truncated bool) {
 	return fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", ui.PrintableText(string(s.head)), s.lost, ui.PrintableText(string(s.tail))), true
 }
 
-// output is what a command says. Safe for concurrent use.
-type output struct {
+// commandOutput is what a command says. Safe for concurrent use.
+type commandOutput struct {
 	mu             sync.Mutex // guards all
-	stdout, stderr stream
+	stdout, stderr outputEnds
 	whole          int                   // so much of stdout is kept in all, too; 0: nothing
 	all            []byte                // for whoever reads it once the command has ended
 	take           func(bytes int) error // is asked for room for all; nil: there is some
@@ -64,10 +64,10 @@ type output struct {
 	fresh          bool                  // since it was asked for
 }
 
-func (o *output) write(to *stream, p []byte) {
+func (o *commandOutput) writeTo(to *outputEnds, p []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	to.write(p)
+	to.writeBytes(p)
 	if to == &o.stdout && o.whole > 0 {
 		o.keepWhole(p[:min(len(p), max(0, o.whole+1-len(o.all)))])
 	}
@@ -79,31 +79,31 @@ func (o *output) write(to *stream, p []byte) {
 }
 
 // missed notes that some of it was not kept.
-func (o *output) missed() {
+func (o *commandOutput) missed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.gap = true
 }
 
 // excerpt is the last line, if there is a new one.
-func (o *output) excerpt() (line string, fresh bool) {
+func (o *commandOutput) excerpt() (line string, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	fresh, o.fresh = o.fresh, false
 	return excerpt.Of(ui.Printable(o.last), maxExcerpt), fresh
 }
 
-// texts are both streams.
-func (o *output) texts() (stdout, stderr string, truncated bool) {
+// bothTexts are both streams.
+func (o *commandOutput) bothTexts() (stdout, stderr string, truncated bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	stdout, a := o.stdout.text()
-	stderr, b := o.stderr.text()
+	stdout, a := o.stdout.visibleText()
+	stderr, b := o.stderr.visibleText()
 	return stdout, stderr, a || b || o.gap
 }
 
 // keepWhole keeps a piece for whoever reads all of it, if there is room. It needs mu.
-func (o *output) keepWhole(piece []byte) {
+func (o *commandOutput) keepWhole(piece []byte) {
 	if o.full == nil && o.take != nil {
 		o.full = o.take(2 * len(piece)) // a list that grows has as much again
 	}

@@ -30,8 +30,8 @@ type packagesInput struct {
 	Packages  []string `json:"packages" jsonschema:"names, each with a version or range if you want one, as the ecosystem's client takes them: requests, requests>=2.31, express@4"`
 }
 
-// install is the command that installs them, with the client of their ecosystem.
-func (in packagesInput) install(known []installer.Installer) ([]string, error) {
+// installCommand is the command that installs them, with the client of their ecosystem.
+func (in packagesInput) installCommand(known []installer.Installer) ([]string, error) {
 	if len(in.Packages) == 0 || len(in.Packages) > maxPackages {
 		return nil, failure(codeInvalid, fmt.Sprintf("packages names %d; it names 1 to %d", len(in.Packages), maxPackages), "")
 	}
@@ -70,19 +70,19 @@ type installInput struct {
 }
 
 func installPackages(ctx context.Context, c call, in installInput) (ran, error) {
-	argv, err := in.install(c.peer.cfg.Installers)
+	argv, err := in.installCommand(c.peer.cfg.Installers)
 	if err != nil {
 		return ran{}, err
 	}
-	start, err := howToRun{Dir: in.Dir, Timeout: maxTimeout}.start(argv)
+	start, err := howToRun{Dir: in.Dir, Timeout: maxTimeout}.startCommand(argv)
 	if err != nil {
 		return ran{}, err
 	}
-	return c.run(ctx, in.Sandbox, start)
+	return c.runCommand(ctx, in.Sandbox, start)
 }
 
-// release is one of a plan.
-type release struct {
+// plannedRelease is one of a plan.
+type plannedRelease struct {
 	Package  string   `json:"package"`
 	Version  string   `json:"version"`
 	Effect   string   `json:"effect"` // allow; hold: a person decides; deny; error: it was never shown
@@ -95,18 +95,18 @@ type release struct {
 }
 
 type planOutput struct {
-	Releases  []release `json:"releases"` // a release follows the first one that wanted it
-	Total     int       `json:"total"`
-	Truncated bool      `json:"truncated"`
-	Allowed   int       `json:"allowed"`
-	Held      int       `json:"held"` // a person decides about these
-	Denied    int       `json:"denied"`
-	Notes     []string  `json:"notes,omitempty"`
-	Next      string    `json:"next"`
+	Releases  []plannedRelease `json:"releases"` // a release follows the first one that wanted it
+	Total     int              `json:"total"`
+	Truncated bool             `json:"truncated"`
+	Allowed   int              `json:"allowed"`
+	Held      int              `json:"held"` // a person decides about these
+	Denied    int              `json:"denied"`
+	Notes     []string         `json:"notes,omitempty"`
+	Next      string           `json:"next"`
 }
 
 func planPackages(ctx context.Context, c call, in packagesInput) (planOutput, error) {
-	made, err := c.plan(ctx, in, false, "")
+	made, err := c.planInstall(ctx, in, false, "")
 	if err != nil {
 		return planOutput{}, err
 	}
@@ -114,7 +114,7 @@ func planPackages(ctx context.Context, c call, in packagesInput) (planOutput, er
 }
 
 func viewPlan(made api.Plan) planOutput {
-	out := planOutput{Releases: []release{}, Total: len(made.Releases)}
+	out := planOutput{Releases: []plannedRelease{}, Total: len(made.Releases)}
 	for _, r := range made.Releases {
 		switch r.Effect {
 		case plan.EffectAllow:
@@ -128,7 +128,7 @@ func viewPlan(made api.Plan) planOutput {
 			out.Truncated = true
 			continue
 		}
-		v := release{
+		v := plannedRelease{
 			Package: ui.Printable(r.Name), Version: ui.Printable(r.Version), Effect: r.Effect, Reason: excerpt.Of(ui.Printable(r.Reason), maxSentence),
 			Rule: ui.Printable(r.Rule), Size: r.Size, Scripts: r.Scripts, Approval: r.Approval,
 		}
@@ -151,11 +151,11 @@ func viewPlan(made api.Plan) planOutput {
 	return out
 }
 
-// plan has the install resolved in a sandbox of its own, of the same run, and weighed. With
+// planInstall has the install resolved in a sandbox of its own, of the same run, and weighed. With
 // file, what a person has to decide is filed for one.
-func (c call) plan(ctx context.Context, in packagesInput, file bool, because string) (api.Plan, error) {
+func (c call) planInstall(ctx context.Context, in packagesInput, file bool, because string) (api.Plan, error) {
 	p := c.peer
-	argv, err := in.install(p.cfg.Installers)
+	argv, err := in.installCommand(p.cfg.Installers)
 	if err != nil {
 		return api.Plan{}, err
 	}
@@ -164,12 +164,12 @@ func (c call) plan(ctx context.Context, in packagesInput, file bool, because str
 		return api.Plan{}, err
 	}
 	// The run is the peer's, which its first sandbox makes.
-	if _, err := p.need(ctx, ""); err != nil {
+	if _, err := p.needSandbox(ctx, ""); err != nil {
 		return api.Plan{}, err
 	}
 	req := p.request("a plan: " + strings.Join(argv, " "))
 	req.Plan, req.Linger, req.Mounts = true, false, nil
-	box, err := ask(ctx, p, func(b Backend) (api.Sandbox, error) { return b.CreateSandbox(ctx, req) })
+	box, err := askBackend(ctx, p, func(b Backend) (api.Sandbox, error) { return b.CreateSandbox(ctx, req) })
 	if err != nil {
 		return api.Plan{}, err
 	}
@@ -177,9 +177,9 @@ func (c call) plan(ctx context.Context, in packagesInput, file bool, because str
 		// The caller has its plan, or its error; the sandbox goes by itself in any case.
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 		defer cancel()
-		_ = tell(bye, p, func(b Backend) error { return b.DestroySandbox(bye, box.ID) })
+		_ = tellBackend(bye, p, func(b Backend) error { return b.DestroySandbox(bye, box.ID) })
 	}()
-	result, err := c.resolve(ctx, box.ID, rewrite)
+	result, err := c.resolveInstall(ctx, box.ID, rewrite)
 	if err != nil {
 		return api.Plan{}, err
 	}
@@ -187,17 +187,17 @@ func (c call) plan(ctx context.Context, in packagesInput, file bool, because str
 	for _, choice := range result.Choices {
 		resolved.Releases = append(resolved.Releases, api.PlanChoice(choice))
 	}
-	return ask(ctx, p, func(b Backend) (api.Plan, error) { return b.MakePlan(ctx, box.Run, resolved) })
+	return askBackend(ctx, p, func(b Backend) (api.Plan, error) { return b.MakePlan(ctx, box.Run, resolved) })
 }
 
-// resolve runs the resolver and reads what it chose.
-func (c call) resolve(ctx context.Context, box string, rewrite installer.Rewrite) (installer.Result, error) {
+// resolveInstall runs the resolver and reads what it chose.
+func (c call) resolveInstall(ctx context.Context, box string, rewrite installer.Rewrite) (installer.Result, error) {
 	command, err := c.startCommand(ctx, box, api.StartCommand{Argv: rewrite.Argv, TimeoutMS: planTimeoutMS})
 	if err != nil {
 		return installer.Result{}, err
 	}
-	l := &left{sandbox: box, command: command.ID, out: &output{whole: installer.MaxOutput, take: func(n int) error { return backend.Take(ctx, n) }}}
-	exit, _, err := c.follow(ctx, l)
+	l := &left{sandbox: box, command: command.ID, out: &commandOutput{whole: installer.MaxOutput, take: func(n int) error { return backend.Take(ctx, n) }}}
+	exit, _, err := c.followCommand(ctx, l)
 	switch {
 	case err != nil:
 		return installer.Result{}, err
@@ -226,14 +226,14 @@ func (c call) unresolved(ctx context.Context, l *left, exit *api.Exit) error {
 	if exit.TimedOut {
 		why = "the resolver took too long"
 	}
-	all, err := c.peer.news(ctx, l.sandbox, false)
+	all, err := c.peer.newRefusals(ctx, l.sandbox, false)
 	if err != nil {
 		return err
 	}
 	for _, r := range all[:min(len(all), 3)] {
 		why += "; refused: " + r.What + ": " + r.Reason
 	}
-	_, stderr, _ := l.out.texts()
+	_, stderr, _ := l.out.bothTexts()
 	if stderr = strings.TrimSpace(stderr); len(stderr) > 800 {
 		stderr = stderr[len(stderr)-800:]
 	}

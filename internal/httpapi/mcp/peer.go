@@ -47,8 +47,8 @@ var (
 	errClosing = errors.New("the daemon ends")
 )
 
-// enter begins a call: its context ends with the peer, too. done must be called at its end.
-func (p *peer) enter(ctx context.Context) (during context.Context, done func(), err error) {
+// enterCall begins a call: its context ends with the peer, too. done must be called at its end.
+func (p *peer) enterCall(ctx context.Context) (during context.Context, done func(), err error) {
 	select {
 	case p.calls <- struct{}{}:
 	default:
@@ -81,9 +81,9 @@ func (p *peer) connected(ctx context.Context, anew bool) (Backend, error) {
 	return b, nil
 }
 
-// ask asks the backend; where no daemon is there, which then has done nothing, the one that
+// askBackend asks the backend; where no daemon is there, which then has done nothing, the one that
 // takes its place is asked.
-func ask[T any](ctx context.Context, p *peer, question func(Backend) (T, error)) (answer T, err error) {
+func askBackend[T any](ctx context.Context, p *peer, question func(Backend) (T, error)) (answer T, err error) {
 	b, err := p.connected(ctx, false)
 	if err != nil {
 		return answer, err
@@ -98,8 +98,8 @@ func ask[T any](ctx context.Context, p *peer, question func(Backend) (T, error))
 	return question(b)
 }
 
-// tell is ask where there is no answer.
-func tell(ctx context.Context, p *peer, do func(Backend) error) error {
-	_, err := ask(ctx, p, func(b Backend) (struct{}, error) { return struct{}{}, do(b) })
+// tellBackend is ask where there is no answer.
+func tellBackend(ctx context.Context, p *peer, do func(Backend) error) error {
+	_, err := askBackend(ctx, p, func(b Backend) (struct{}, error) { return struct{}{}, do(b) })
 	return err
 }

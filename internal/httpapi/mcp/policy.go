@@ -68,13 +68,13 @@ func explainPolicy(ctx context.Context, c call, in policyInput) (policyOutput, e
 
 // policy is that of a peer's sandboxes, as the daemon has it on record for their run.
 func (p *peer) policy(ctx context.Context) (*policy.Policy, error) {
-	if _, err := p.need(ctx, ""); err != nil {
+	if _, err := p.needSandbox(ctx, ""); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	run := p.run
 	p.mu.Unlock()
-	of, err := ask(ctx, p, func(b Backend) (api.Suggestion, error) { return b.Suggest(ctx, run) })
+	of, err := askBackend(ctx, p, func(b Backend) (api.Suggestion, error) { return b.Suggest(ctx, run) })
 	if err != nil {
 		return nil, err
 	}

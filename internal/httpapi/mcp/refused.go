@@ -73,14 +73,14 @@ func (p *peer) approvalURL(request string) string {
 	return strings.ReplaceAll(p.cfg.ApprovalURL, "{request}", request)
 }
 
-// news are the refusals of a sandbox that were not told before; alarms alone leaves the others
+// newRefusals are the refusals of a sandbox that were not told before; alarms alone leaves the others
 // for another time.
-func (p *peer) news(ctx context.Context, sandbox string, alarmsAlone bool) ([]refused, error) {
-	all, err := ask(ctx, p, func(b Backend) (api.Refusals, error) {
+func (p *peer) newRefusals(ctx context.Context, sandbox string, alarmsAlone bool) ([]refused, error) {
+	all, err := askBackend(ctx, p, func(b Backend) (api.Refusals, error) {
 		return b.Refusals(ctx, client.RefusalFilter{Sandbox: sandbox})
 	})
 	if err != nil {
-		return nil, p.gone(ctx, sandbox, err)
+		return nil, p.goneError(ctx, sandbox, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +128,7 @@ func whyBlocked(ctx context.Context, c call, in whyInput) (whyOutput, error) {
 	out := whyOutput{Refused: []refused{}, Next: "nothing was refused"}
 	switch {
 	case in.Sandbox != "":
-		if err := p.owns(in.Sandbox); err != nil {
+		if err := p.checkOwned(in.Sandbox); err != nil {
 			return out, err
 		}
 	case run == "":
@@ -137,7 +137,7 @@ func whyBlocked(ctx context.Context, c call, in whyInput) (whyOutput, error) {
 		in.Sandbox = standard
 	}
 	// Of the peer's own run, whatever else the request is about.
-	all, err := ask(ctx, p, func(b Backend) (api.Refusals, error) {
+	all, err := askBackend(ctx, p, func(b Backend) (api.Refusals, error) {
 		return b.Refusals(ctx, client.RefusalFilter{Run: run, Sandbox: in.Sandbox, Request: in.Request})
 	})
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *Server) addResources() {
 		URITemplate: ledgerPrefix + "{sandbox}" + ledgerSuffix, Name: "ledger", Title: "The ledger of a sandbox", MIMEType: jsonType,
 		Description: "The records of the packages that a sandbox asked for, as the log has them: what was served, installed and refused.",
 	}, func(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		return s.read(ctx, req, func(ctx context.Context, c call) (any, error) {
+		return s.readResource(ctx, req, func(ctx context.Context, c call) (any, error) {
 			id := strings.TrimSuffix(strings.TrimPrefix(req.Params.URI, ledgerPrefix), ledgerSuffix)
 			return c.peer.ledger(ctx, id)
 		})
@@ -44,17 +44,17 @@ func (s *Server) addResources() {
 
 func (s *Server) resource(r *sdk.Resource, content func(context.Context, call) (any, error)) {
 	s.sdk.AddResource(r, func(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		return s.read(ctx, req, content)
+		return s.readResource(ctx, req, content)
 	})
 }
 
-// read answers with a resource's content.
-func (s *Server) read(ctx context.Context, req *sdk.ReadResourceRequest, content func(context.Context, call) (any, error)) (*sdk.ReadResourceResult, error) {
+// readResource answers with a resource's content.
+func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest, content func(context.Context, call) (any, error)) (*sdk.ReadResourceResult, error) {
 	p, err := s.peerOf(req.Session, req.Extra)
 	if err != nil {
 		return nil, err
 	}
-	ctx, done, err := p.enter(ctx)
+	ctx, done, err := p.enterCall(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +79,10 @@ type ledger struct {
 }
 
 func (p *peer) ledger(ctx context.Context, id string) (ledger, error) {
-	if err := p.owns(id); err != nil {
+	if err := p.checkOwned(id); err != nil {
 		return ledger{}, err
 	}
-	page, err := ask(ctx, p, func(b Backend) (api.InstallPage, error) {
+	page, err := askBackend(ctx, p, func(b Backend) (api.InstallPage, error) {
 		return b.Installs(ctx, client.InstallFilter{Sandboxes: []string{id}, Limit: maxLedgerRows})
 	})
 	if err != nil {

@@ -32,9 +32,9 @@ const maxBeginning = 64 << 10
 // messageKey is where a request's verified token has its message.
 const messageKey = "message"
 
-// message is what one request brought, and what is answered. It has its room until both the request and the
+// roomyMessage is what one request brought, and what is answered. It has its room until both the request and the
 // call that it began are over: a client may leave, and the call goes on.
-type message struct {
+type roomyMessage struct {
 	share context.Context //nolint:containedctx // of the one request, for its room
 	leave func()
 
@@ -42,8 +42,8 @@ type message struct {
 	users int        // 0: it is over
 }
 
-// hold has one more use it; false: it is over.
-func (m *message) hold() bool {
+// holdMessage has one more use it; false: it is over.
+func (m *roomyMessage) holdMessage() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.users == 0 {
@@ -53,7 +53,7 @@ func (m *message) hold() bool {
 	return true
 }
 
-func (m *message) release() {
+func (m *roomyMessage) releaseMessage() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.users--; m.users == 0 {
@@ -61,9 +61,9 @@ func (m *message) release() {
 	}
 }
 
-// roomy has a request hold no more than its token may: it is read whole here, in time, and counted with what it
+// limitRequests has a request hold no more than its token may: it is read whole here, in time, and counted with what it
 // becomes.
-func (s *Server) roomy(next http.Handler) http.Handler {
+func (s *Server) limitRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := auth.TokenInfoFromContext(r.Context())
 		if info == nil {
@@ -71,8 +71,8 @@ func (s *Server) roomy(next http.Handler) http.Handler {
 			return
 		}
 		share, leave := s.cfg.Room.Enter(r.Context(), info.UserID)
-		m := &message{share: share, leave: leave, users: 1}
-		defer m.release()
+		m := &roomyMessage{share: share, leave: leave, users: 1}
+		defer m.releaseMessage()
 		info.Extra[messageKey] = m
 		body, err := readMessage(share, w, r)
 		_, tooLarge := errors.AsType[*http.MaxBytesError](err)
@@ -118,13 +118,13 @@ func counted(next sdk.MethodHandler) sdk.MethodHandler {
 		if m == nil {
 			return next(ctx, method, req) // not over HTTP, or not from the client
 		}
-		if !m.hold() {
+		if !m.holdMessage() {
 			if strings.HasPrefix(method, "notifications/") {
 				return next(ctx, method, req)
 			}
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the request is over"}
 		}
-		defer m.release()
+		defer m.releaseMessage()
 		result, err := next(backend.Sharing(ctx, m.share), method, req)
 		if err != nil {
 			return nil, err
@@ -137,11 +137,11 @@ func counted(next sdk.MethodHandler) sdk.MethodHandler {
 }
 
 // messageOf is the message that a request came with; nil: it has none.
-func messageOf(req sdk.Request) *message {
+func messageOf(req sdk.Request) *roomyMessage {
 	extra := req.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
 		return nil
 	}
-	m, _ := extra.TokenInfo.Extra[messageKey].(*message)
+	m, _ := extra.TokenInfo.Extra[messageKey].(*roomyMessage)
 	return m
 }

@@ -110,7 +110,7 @@ func shielded(next sdk.MethodHandler) sdk.MethodHandler {
 // admits counts peers in as they begin, and bounds what the library keeps of their messages.
 func (s *Server) admits(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		if keeps(method) && backend.SizeOf(req.GetParams()) > maxBeginning {
+		if isKept(method) && backend.SizeOf(req.GetParams()) > maxBeginning {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "what a session begins with is longer than it may be"}
 		}
 		if params, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
@@ -127,8 +127,8 @@ func (s *Server) admits(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// keeps tells whether the library keeps what such a message says for as long as its session lives.
-func keeps(method string) bool {
+// isKept tells whether the library keeps what such a message says for as long as its session lives.
+func isKept(method string) bool {
 	return slices.Contains([]string{"initialize", "notifications/initialized", "logging/setLevel"}, method)
 }
 
@@ -165,13 +165,13 @@ func (s *Server) peerOf(session *sdk.ServerSession, extra *sdk.RequestExtra) (*p
 	s.peers[session] = p
 	errand.In(&s.ending, func() {
 		_ = session.Wait() // how it ended is the transport's to tell
-		s.leave(p)
+		s.leavePeer(p)
 	})
 	return p, nil
 }
 
-// leave takes away what a peer had.
-func (s *Server) leave(p *peer) {
+// leavePeer takes away what a peer had.
+func (s *Server) leavePeer(p *peer) {
 	p.end(errGone)
 	s.mu.Lock()
 	closed := s.closed

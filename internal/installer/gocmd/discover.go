@@ -15,11 +15,11 @@ import (
 )
 
 // Discover implements installer.Discoverer.
-func (client) Discover() discover.Client { return asks() }
+func (client) Discover() discover.Client { return clientOfHost() }
 
-func asks() discover.Client {
+func clientOfHost() discover.Client {
 	return discover.Client{
-		Ecosystem: pkgref.Go, Name: "go", Registry: "module proxy", Ask: askGo,
+		Ecosystem: pkgref.Go, Name: "go", Registry: "module proxy", Ask: askGoCommand,
 		Programs: programs(), Places: places(),
 		Question: append([]string{"go"}, goQuestion()...),
 		Answer: func(out []byte) (discover.Said, error) {
@@ -27,7 +27,7 @@ func asks() discover.Client {
 			if err != nil {
 				return discover.Said{}, err
 			}
-			return s.said()
+			return s.saidProxy()
 		},
 		Definitions: readDefaults,
 		Variables: func(name string) bool {
@@ -61,9 +61,9 @@ func parseGoEnv(out []byte) (goSettings, error) {
 	return s, nil
 }
 
-// said takes the first proxy of the list: the gateway asks one upstream, and
+// saidProxy takes the first proxy of the list: the gateway asks one upstream, and
 // fetching directly from a repository is not for it.
-func (s goSettings) said() (discover.Said, error) {
+func (s goSettings) saidProxy() (discover.Said, error) {
 	var proxy string
 	for _, entry := range strings.FieldsFunc(s.Proxy, func(r rune) bool { return r == ',' || r == '|' }) {
 		entry = strings.TrimSpace(entry)
@@ -87,17 +87,17 @@ func (s goSettings) said() (discover.Said, error) {
 	return found, nil
 }
 
-// askGo asks the host's go command which proxy and checksum database it uses.
-func askGo(ctx context.Context, env []string) (discover.Said, error) {
+// askGoCommand asks the host's go command which proxy and checksum database it uses.
+func askGoCommand(ctx context.Context, env []string) (discover.Said, error) {
 	s, err := goSays(ctx, env)
 	if err != nil {
 		return discover.Said{}, err
 	}
-	found, err := s.said()
+	found, err := s.saidProxy()
 	if err != nil {
 		return discover.Said{}, err
 	}
-	c := asks()
+	c := clientOfHost()
 	found.Source = c.ByDefault()
 	if discover.Value(env, "GOPROXY") != "" || s.inFile("GOPROXY") {
 		found.Source = c.ByConfiguration()
@@ -159,5 +159,5 @@ func readDefaults(source []byte) (discover.Said, error) {
 			s.SumDB = v
 		}
 	}
-	return s.said()
+	return s.saidProxy()
 }

@@ -83,7 +83,7 @@ func (client) Rewrite(argv []string, p installer.Project) (installer.Rewrite, bo
 	word, words := argv[1], argv[2:]
 	switch {
 	case word == "get":
-		return goGet(words, p)
+		return rewriteGet(words, p)
 	case word == "install":
 		return goInstall(words, p)
 	case word == "mod" && len(words) > 0 && words[0] == "download":
@@ -92,8 +92,8 @@ func (client) Rewrite(argv []string, p installer.Project) (installer.Rewrite, bo
 	return installer.Rewrite{}, false, nil
 }
 
-// sums reads the go.sum that a command leaves.
-func sums() installer.Resolver {
+// sumsResolver reads the go.sum that a command leaves.
+func sumsResolver() installer.Resolver {
 	return installer.Resolver{
 		Name: "go get", Ecosystem: pkgref.Go, Documents: []string{sumFile, sumBefore},
 		Read: readGoSum, LockName: sumFile,

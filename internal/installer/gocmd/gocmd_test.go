@@ -45,7 +45,7 @@ const (
 func TestGoSums(t *testing.T) {
 	before := "a.example/m v1.0.0 " + h1A + "\na.example/m v1.0.0/go.mod " + h1B + "\n"
 	after := before + "b.example/m v1.2.0 " + h1A + "\nb.example/m v1.2.0/go.mod " + h1B + "\nc.example/m v1.0.0/go.mod " + h1B + "\n"
-	got, err := sums().Result(installer.Documents{"go.sum": []byte(after), "go.sum.before": []byte(before)})
+	got, err := sumsResolver().Result(installer.Documents{"go.sum": []byte(after), "go.sum.before": []byte(before)})
 	want := installer.Result{Ecosystem: "go", Choices: []installer.Choice{
 		{Name: "a.example/m", Version: "v1.0.0", Digests: []string{h1A}, IfRead: true},
 		{Name: "b.example/m", Version: "v1.2.0", Digests: []string{h1A}},
@@ -53,7 +53,7 @@ func TestGoSums(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if got, err := sums().Result(installer.Documents{}); err != nil || len(got.Choices) != 0 || len(got.Notes) != 1 {
+	if got, err := sumsResolver().Result(installer.Documents{}); err != nil || len(got.Choices) != 0 || len(got.Notes) != 1 {
 		t.Errorf("no go.sum gave %+v, %v", got, err)
 	}
 	fetched := `{"Path":"b.example/m","Version":"v1.2.0","Sum":"` + h1A + `","GoModSum":"` + h1B + `","Zip":"/x"}` + "\n"

@@ -109,7 +109,7 @@ func noteModules(w *manifest.Wants, work replacements, modules []parsed) {
 		if one.file.Module != nil {
 			w.Keep(one.file.Module.Mod.Path)
 		}
-		replaced.note(w, one.text.File, one.file.Replace, work)
+		replaced.noteReplacements(w, one.text.File, one.file.Replace, work)
 		for _, x := range one.file.Exclude {
 			excluded[x.Mod] = true
 			if one.shortened[x.Mod] {
@@ -120,7 +120,7 @@ func noteModules(w *manifest.Wants, work replacements, modules []parsed) {
 	for _, one := range modules {
 		for _, r := range one.file.Require {
 			switch {
-			case r.Indirect || replaced.has(r.Mod):
+			case r.Indirect || replaced.hasReplacement(r.Mod):
 			case excluded[r.Mod]:
 				w.LeaveOut(one.text.File, r.Syntax.Start.Line, r.Mod.String(), "this version is excluded, so that go does not ask for it")
 			default:
@@ -134,16 +134,16 @@ func noteModules(w *manifest.Wants, work replacements, modules []parsed) {
 // replacements are modules that go asks for another one in the place of, with what that is: a module, or a directory from the project's.
 type replacements map[module.Version]module.Version
 
-func (all replacements) has(required module.Version) bool {
+func (all replacements) hasReplacement(required module.Version) bool {
 	_, one := all[required]
 	_, every := all[module.Version{Path: required.Path}]
 	return one || every
 }
 
-// note notes what is asked for in the place of other modules: these, without a version where every one is replaced. A module
+// noteReplacements notes what is asked for in the place of other modules: these, without a version where every one is replaced. A module
 // that is a directory, if only in one version, may have nobody outside who owns its name. Of what a workspace replaces
 // itself (work), no member's replacement is asked for.
-func (all replacements) note(w *manifest.Wants, file string, lines []*modfile.Replace, work replacements) {
+func (all replacements) noteReplacements(w *manifest.Wants, file string, lines []*modfile.Replace, work replacements) {
 	for _, r := range lines {
 		number, text, to := r.Syntax.Start.Line, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path, r.New
 		if r.New.Version == "" {
@@ -152,7 +152,7 @@ func (all replacements) note(w *manifest.Wants, file string, lines []*modfile.Re
 			w.NoteFolder(file, r.New.Path)
 			to.Path = path.Join(path.Dir(file), r.New.Path)
 		}
-		if work.has(r.Old) {
+		if work.hasReplacement(r.Old) {
 			continue
 		}
 		before, is := all[r.Old]
@@ -174,7 +174,7 @@ func readWork(w *manifest.Wants, m manifest.Text) error {
 		return err
 	}
 	work := replacements{}
-	work.note(w, m.File, f.Replace, nil)
+	work.noteReplacements(w, m.File, f.Replace, nil)
 	var modules []parsed
 	member := manifest.Format{Name: modFile, Read: func(_ *manifest.Wants, m manifest.Text) error {
 		one, err := parseModule(m)

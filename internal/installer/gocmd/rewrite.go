@@ -15,9 +15,9 @@ func goSums() []string {
 	return []string{"emit " + sumFile + " go.sum", "emit " + sumBefore + ` "$out/before"`}
 }
 
-// goGet runs the command itself in the copy: it changes go.mod and go.sum, and
+// rewriteGet runs the command itself in the copy: it changes go.mod and go.sum, and
 // fetches the modules that the packages are in.
-func goGet(words []string, p installer.Project) (installer.Rewrite, bool, error) {
+func rewriteGet(words []string, p installer.Project) (installer.Rewrite, bool, error) {
 	if err := installer.RefuseAny("go get", words, "the module can't be another folder's", "-C"); err != nil {
 		return installer.Rewrite{}, true, err
 	}
@@ -25,7 +25,7 @@ func goGet(words []string, p installer.Project) (installer.Rewrite, bool, error)
 	if p.Top == "" {
 		lines = append(lines, emptyModule)
 	}
-	return installer.Rewrite{Resolver: sums(), Argv: p.Script(slices.Concat(lines, []string{installer.Line(append([]string{"go", "get"}, words...)...)}, goSums())...)}, true, nil
+	return installer.Rewrite{Resolver: sumsResolver(), Argv: p.Script(slices.Concat(lines, []string{installer.Line(append([]string{"go", "get"}, words...)...)}, goSums())...)}, true, nil
 }
 
 // emptyModule stands for a module that only another sandbox has: what its go.mod requires
@@ -62,7 +62,7 @@ func goInstall(words []string, p installer.Project) (installer.Rewrite, bool, er
 			installer.Line(slices.Concat([]string{"go", "get"}, tags, packages)...),
 		}
 	}
-	return installer.Rewrite{Resolver: sums(), Argv: p.Script(slices.Concat(resolve, goSums())...)}, true, nil
+	return installer.Rewrite{Resolver: sumsResolver(), Argv: p.Script(slices.Concat(resolve, goSums())...)}, true, nil
 }
 
 // goModDownload runs the command itself in the copy, and lists what it fetched.

@@ -68,11 +68,11 @@ func Run(t *testing.T, s Sample) {
 	t.Run("what is no install", s.others)
 	t.Run("results", s.results)
 	t.Run("hostile documents", s.hostile)
-	t.Run("lockfiles", s.lockfiles)
+	t.Run("lockfiles", s.testLockfiles)
 	t.Run("installs by name", s.byName)
-	t.Run("what is asked for", s.asks)
+	t.Run("what is asked for", s.testAsks)
 	t.Run("a project's roots", s.manifests)
-	t.Run("pins", s.pins)
+	t.Run("pins", s.testPins)
 	t.Run("variables", s.variables)
 }
 
@@ -213,7 +213,7 @@ func (s Sample) hostile(t *testing.T) {
 	}
 }
 
-func (s Sample) lockfiles(t *testing.T) {
+func (s Sample) testLockfiles(t *testing.T) {
 	for _, good := range s.Results {
 		r := s.rewrite(t, strings.Fields(good.Command)).Resolver
 		result, err := r.Result(good.Documents)
@@ -253,8 +253,8 @@ func (s Sample) byName(t *testing.T) {
 	}
 }
 
-// asks: what an install names is found behind it, and no other command asks for anything.
-func (s Sample) asks(t *testing.T) {
+// testAsks: what an install names is found behind it, and no other command asks for anything.
+func (s Sample) testAsks(t *testing.T) {
 	commands := s.Asked
 	if argv := s.Installer.Install([]installer.Wanted{{Name: "x", Asked: "x"}}); argv != nil {
 		commands = append(commands, strings.Join(argv, " "))
@@ -295,8 +295,8 @@ func (s Sample) variables(t *testing.T) {
 	}
 }
 
-// pins: what a Pinner writes holds a run to exactly these files.
-func (s Sample) pins(t *testing.T) {
+// testPins: what a Pinner writes holds a run to exactly these files.
+func (s Sample) testPins(t *testing.T) {
 	pinner, can := s.Installer.(installer.Pinner)
 	if !can {
 		return

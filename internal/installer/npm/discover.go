@@ -17,9 +17,9 @@ import (
 )
 
 // Discover implements installer.Discoverer.
-func (client) Discover() discover.Client { return asks() }
+func (client) Discover() discover.Client { return clientOfHost() }
 
-func asks() discover.Client {
+func clientOfHost() discover.Client {
 	return discover.Client{
 		Ecosystem: pkgref.Node, Name: "npm", Registry: "registry", Ask: askNpm,
 		Programs: programs(), Places: places(),
@@ -72,7 +72,7 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-func (t texts) first() string {
+func (t texts) firstText() string {
 	if len(t) == 0 {
 		return ""
 	}
@@ -86,7 +86,7 @@ func askNpm(ctx context.Context, env []string) (discover.Said, error) {
 	if err != nil {
 		return discover.Said{}, err
 	}
-	c := asks()
+	c := clientOfHost()
 	rc := readNpmrc(s, env)
 	source := c.ByDefault()
 	if _, set := rc["registry"]; set {
@@ -95,10 +95,10 @@ func askNpm(ctx context.Context, env []string) (discover.Said, error) {
 	if rc.scoped() {
 		source += ", without its registries for scopes (name them under upstreams and namespaces)"
 	}
-	proxy := cmp.Or(s.HTTPSProxy.first(), s.Proxy.first())
+	proxy := cmp.Or(s.HTTPSProxy.firstText(), s.Proxy.firstText())
 	u, err := url.Parse(s.Registry)
 	if err == nil && u.Scheme == "http" {
-		proxy = cmp.Or(s.Proxy.first(), s.HTTPSProxy.first())
+		proxy = cmp.Or(s.Proxy.firstText(), s.HTTPSProxy.firstText())
 	}
 	found := discover.Said{
 		Index: s.Registry, Source: source, Proxy: proxy, NoProxy: strings.Join(s.NoProxy, ","),

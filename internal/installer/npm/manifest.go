@@ -128,13 +128,13 @@ func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section
 	number, replaces := m.LineOf(quoted(m, section), quoted(m, name)), section == "resolutions" || section == "pnpm"
 	switch {
 	case replaces:
-		return noteSpec(w, m, number, name, document.meant(spec), true)
-	case section == "peerDependencies" && document.isOwn(name): // which says what it is
+		return noteSpec(w, m, number, name, document.meantSpec(spec), true)
+	case section == "peerDependencies" && document.hasName(name): // which says what it is
 		return nil
 	case section == "peerDependencies" && document.PeersMeta[name].Optional && !document.isOfPNPM(w): // only pnpm installs it by itself
 		leaveOutAlias(w, m, number, name, spec)
 		return nil
-	case document.isTwo(name):
+	case document.isTwoPackages(name):
 		w.LeaveOut(m.File, number, name+" "+spec, "its sections have different packages under this name, and clients differ in which one they take")
 		w.NoteFolder(m.File, folderOf(spec))
 		w.Keep(name)
@@ -149,10 +149,10 @@ func (p packageJSON) isOfPNPM(w *manifest.Wants) bool {
 	return strings.HasPrefix(manager, "pnpm@") || w.HasAny("pnpm-workspace.yaml", "pnpm-lock.yaml")
 }
 
-// meant is the spec that an override has, which may be "$NAME" for that by which the project's first package asks for a name.
-func (p packageJSON) meant(spec string) string {
+// meantSpec is the spec that an override has, which may be "$NAME" for that by which the project's first package asks for a name.
+func (p packageJSON) meantSpec(spec string) string {
 	name, refers := strings.CutPrefix(spec, "$")
-	if !refers || p.isTwo(name) {
+	if !refers || p.isTwoPackages(name) {
 		return spec
 	}
 	for _, section := range append(p.sections(), p.Peers) {
@@ -176,13 +176,13 @@ func (p packageJSON) sections() []map[string]string {
 	return []map[string]string{p.Dependencies, p.Development, p.Optional}
 }
 
-// isOwn tells whether a section has a name.
-func (p packageJSON) isOwn(name string) bool {
+// hasName tells whether a section has a name.
+func (p packageJSON) hasName(name string) bool {
 	return slices.ContainsFunc(p.sections(), func(s map[string]string) bool { _, has := s[name]; return has })
 }
 
-// isTwo tells whether sections lead to different packages by one name. npm takes that for development, and pnpm the other.
-func (p packageJSON) isTwo(name string) bool {
+// isTwoPackages tells whether sections lead to different packages by one name. npm takes that for development, and pnpm the other.
+func (p packageJSON) isTwoPackages(name string) bool {
 	found := map[string]bool{}
 	for _, section := range p.sections() {
 		if spec, has := section[name]; has {
@@ -231,7 +231,7 @@ func (p packageJSON) overrides(w *manifest.Wants, m manifest.Text, outer []strin
 			continue
 		}
 		key := strings.Join(append(slices.Clone(above), of), ">") // as pnpm has it
-		if err := noteSpec(w, m, number, key, p.meant(spec), true); err != nil {
+		if err := noteSpec(w, m, number, key, p.meantSpec(spec), true); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func (client) Rewrite(argv []string, p installer.Project) (installer.Rewrite, bo
 	}
 	switch word := argv[1]; {
 	case slices.Contains([]string{"install", "i", "add"}, word):
-		return install(argv[2:], p)
+		return rewriteInstall(argv[2:], p)
 	case word == "ci":
 		return cleanInstall(argv[2:], p)
 	}
@@ -105,19 +105,19 @@ func resolver() installer.Resolver {
 	}
 }
 
-// install resolves with --package-lock-only. The lockfile has no registry's host.
-func install(words []string, p installer.Project) (installer.Rewrite, bool, error) {
+// rewriteInstall resolves with --package-lock-only. The lockfile has no registry's host.
+func rewriteInstall(words []string, p installer.Project) (installer.Rewrite, bool, error) {
 	if err := installer.RefuseAny("npm install", words, "the project's folder can't be another one", "--prefix", "-C"); err != nil {
 		return installer.Rewrite{}, true, err
 	}
 	words = installer.Without(words,
 		[]string{"-g", "--global", "--no-package-lock", "--dry-run", "--ignore-scripts", "--package-lock-only"}, []string{"--location", "--package-lock"})
 	own := []string{"npm", "install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved"}
-	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{installer.Line(append(own, words...)...)}, emit()...)...)}, true, nil
+	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{installer.Line(append(own, words...)...)}, emitLines()...)...)}, true, nil
 }
 
-// emit puts out what the resolver left.
-func emit() []string {
+// emitLines puts out what the resolver left.
+func emitLines() []string {
 	return []string{
 		"[ -f npm-shrinkwrap.json ] && mv npm-shrinkwrap.json package-lock.json",
 		"emit " + packageLock + " package-lock.json",
@@ -132,7 +132,7 @@ func cleanInstall(words []string, p installer.Project) (installer.Rewrite, bool,
 		}
 	}
 	check := `[ -f npm-shrinkwrap.json ] || [ -f package-lock.json ] || { echo "npm ci needs a package-lock.json" >&2; exit 1; }`
-	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{check}, emit()...)...)}, true, nil
+	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{check}, emitLines()...)...)}, true, nil
 }
 
 // ReadsUnasked implements installer.ProjectReader.

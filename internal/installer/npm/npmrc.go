@@ -22,7 +22,7 @@ func readNpmrc(s npmSettings, env []string) npmrc {
 	rc := npmrc{}
 	for _, path := range npmrcPaths(s, env) {
 		if raw, err := discover.ReadAtMost(path, maxNpmrc); err == nil {
-			rc.parse(string(raw), env)
+			rc.parseLines(string(raw), env)
 		}
 	}
 	for _, pair := range env {
@@ -43,8 +43,8 @@ func readNpmrc(s npmSettings, env []string) npmrc {
 // npmVariable matches what npm replaces by a variable.
 var npmVariable = regexp.MustCompile(`\$\{([^}?]+)(\??)\}`) // a constant
 
-// parse reads the lines "key=value"; comments, sections and lists are left out.
-func (rc npmrc) parse(text string, env []string) {
+// parseLines reads the lines "key=value"; comments, sections and lists are left out.
+func (rc npmrc) parseLines(text string, env []string) {
 	expand := func(s string) string {
 		return npmVariable.ReplaceAllStringFunc(s, func(m string) string {
 			found := npmVariable.FindStringSubmatch(m)
@@ -80,7 +80,7 @@ func (rc npmrc) credentials(registry *url.URL, to *discover.Said) {
 	path := "/" + strings.Trim(registry.EscapedPath(), "/")
 	for {
 		for _, place := range []string{"//" + registry.Host + strings.TrimSuffix(path, "/") + "/", "//" + registry.Host + strings.TrimSuffix(path, "/")} {
-			if rc.take(place, to) {
+			if rc.takeCredentials(place, to) {
 				return
 			}
 		}
@@ -91,8 +91,8 @@ func (rc npmrc) credentials(registry *url.URL, to *discover.Said) {
 	}
 }
 
-// take takes the credentials that are set for a place, if there are any.
-func (rc npmrc) take(place string, to *discover.Said) bool {
+// takeCredentials takes the credentials that are set for a place, if there are any.
+func (rc npmrc) takeCredentials(place string, to *discover.Said) bool {
 	if token := rc[place+":_authToken"]; token != "" {
 		to.Token = token
 		return true

@@ -11,7 +11,7 @@ func FuzzNpmrc(f *testing.F) {
 	f.Add("//a.example/:_authToken=${X}\n[s]\n;c\n", "https://a.example/b/c/")
 	f.Fuzz(func(_ *testing.T, text, registry string) {
 		rc := npmrc{}
-		rc.parse(text, []string{"X=y"})
+		rc.parseLines(text, []string{"X=y"})
 		if u, err := url.Parse(registry); err == nil {
 			rc.credentials(u, &discover.Said{})
 		}

@@ -102,7 +102,7 @@ func overrides(w *manifest.Wants, m manifest.Text, all map[string]string) error 
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if err := noteSpec(w, m, m.LineOf("overrides", name), name, first.meant(all[name]), true); err != nil {
+		if err := noteSpec(w, m, m.LineOf("overrides", name), name, first.meantSpec(all[name]), true); err != nil {
 			return err
 		}
 	}

@@ -15,11 +15,11 @@ func addDefaultBuild(w *manifest.Wants, file string) {
 	w.Add("wheel", file, 0)
 }
 
-// build adds what the project is built with.
-func (p pyprojectReader) build() {
+// addBuild adds what the project is built with.
+func (p pyprojectReader) addBuild() {
 	switch {
 	case p.document.Build != nil && len(p.document.Build.Requires) > 0:
-		p.add(p.document.Build.Requires...)
+		p.addLines(p.document.Build.Requires...)
 		p.backend()
 	case p.document.Project != nil || p.w.Has(path.Join(path.Dir(p.m.File), "setup.py")):
 		addDefaultBuild(p.w, p.m.File)

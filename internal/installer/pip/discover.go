@@ -17,9 +17,9 @@ import (
 const askDefault = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
 
 // Discover implements installer.Discoverer.
-func (client) Discover() discover.Client { return asks() }
+func (client) Discover() discover.Client { return clientOfHost() }
 
-func asks() discover.Client {
+func clientOfHost() discover.Client {
 	return discover.Client{
 		Ecosystem: pkgref.Python, Name: "pip", Registry: "index", Ask: askPip,
 		Programs: programs(), Places: places(),
@@ -60,12 +60,12 @@ func askPip(ctx context.Context, env []string) (discover.Said, error) {
 	if s.noIndex {
 		return discover.Said{}, fault.New(fault.ErrUnavailable, "this host's pip is set to use no index at all (no-index); name one under upstreams in the configuration file")
 	}
-	index, source := s.index, asks().ByConfiguration()
+	index, source := s.index, clientOfHost().ByConfiguration()
 	if index == "" {
 		index, source = cmp.Or(discover.Value(env, "UV_DEFAULT_INDEX"), discover.Value(env, "UV_INDEX_URL")), "uv's environment"
 	}
 	if index == "" {
-		source = asks().ByDefault()
+		source = clientOfHost().ByDefault()
 		if index, err = p.compiledIn(ctx); err != nil {
 			return discover.Said{}, err
 		}
@@ -99,7 +99,7 @@ type pipSettings struct {
 func findPip(ctx context.Context, env []string) (interpreter, error) {
 	for _, path := range discover.Programs(env, programs(), places()...) {
 		p := interpreter{path, env}
-		if _, err := p.run(ctx, "-c", "import pip"); err == nil {
+		if _, err := p.runPython(ctx, "-c", "import pip"); err == nil {
 			return p, nil
 		}
 		if ctx.Err() != nil {
@@ -109,8 +109,8 @@ func findPip(ctx context.Context, env []string) (interpreter, error) {
 	return interpreter{}, fault.New(fault.ErrUnavailable, "this host has no pip to ask which index it uses: apt-get install -y python3-pip, or name one under upstreams in the configuration file")
 }
 
-// run asks python something.
-func (p interpreter) run(ctx context.Context, args ...string) (string, error) {
+// runPython asks python something.
+func (p interpreter) runPython(ctx context.Context, args ...string) (string, error) {
 	env := append(slices.Clip(p.env), "PYTHONSAFEPATH=1", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_NO_INPUT=1")
 	out, err := discover.Asked(ctx, env, p.python, args...)
 	return string(out), err
@@ -119,7 +119,7 @@ func (p interpreter) run(ctx context.Context, args ...string) (string, error) {
 // settings asks pip for what is configured. A command's own section goes
 // before the global one, and the environment before both.
 func (p interpreter) settings(ctx context.Context) (pipSettings, error) {
-	text, err := p.run(ctx, "-m", "pip", "config", "list")
+	text, err := p.runPython(ctx, "-m", "pip", "config", "list")
 	if err != nil {
 		return pipSettings{}, fault.Wrap(fault.ErrUnavailable, err, "this host's pip does not show its configuration: try python3 -m pip config list")
 	}
@@ -147,7 +147,7 @@ func parseSettings(text string) pipSettings {
 
 // compiledIn asks pip's own model for its default index.
 func (p interpreter) compiledIn(ctx context.Context) (string, error) {
-	text, err := p.run(ctx, "-c", askDefault)
+	text, err := p.runPython(ctx, "-c", askDefault)
 	if err != nil || strings.TrimSpace(text) == "" {
 		return "", fault.Wrap(fault.ErrUnavailable, err, "this host's pip does not say which index is its default; name one under upstreams in the configuration file")
 	}

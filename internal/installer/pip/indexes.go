@@ -41,9 +41,9 @@ const inPyproject = "tool"
 // others is a key of any tool's that names a registry.
 var others = regexp.MustCompile(`(?i)index[-_]?urls?|find[-_]?links`)
 
-// tools reads the tables of a pyproject.toml. Those that bring packages name a registry by whatever looks like one, the others by a
+// readTools reads the tables of a pyproject.toml. Those that bring packages name a registry by whatever looks like one, the others by a
 // key that says so.
-func (x indexes) tools() error {
+func (x indexes) readTools() error {
 	var document struct {
 		Tool map[string]any `toml:"tool"`
 	}
@@ -55,33 +55,33 @@ func (x indexes) tools() error {
 		if slices.Contains([]string{"uv", "poetry", "pdm", "rye"}, name) {
 			names = manifest.NamesRegistry
 		}
-		x.walk([]string{inPyproject, name}, document.Tool[name], names)
+		x.walkTable([]string{inPyproject, name}, document.Tool[name], names)
 	}
-	x.w.SearchText(x.m, sign())
+	x.w.SearchText(x.m, registrySign())
 	return nil
 }
 
-// file reads a tool's settings in a file of their own, whose keys harmless has below a name.
-func (x indexes) file(name string) error {
+// readFile reads a tool's settings in a file of their own, whose keys harmless has below a name.
+func (x indexes) readFile(name string) error {
 	var document map[string]any
 	if err := toml.Unmarshal(x.m.Data, &document); err != nil {
 		return err
 	}
-	x.walk([]string{name}, document, manifest.NamesRegistry)
-	x.w.SearchText(x.m, sign())
+	x.walkTable([]string{name}, document, manifest.NamesRegistry)
+	x.w.SearchText(x.m, registrySign())
 	return nil
 }
 
-// walk notes the registries that are named in a table, and in those that lie in it.
-func (x indexes) walk(path []string, value any, names func(key string) bool) {
+// walkTable notes the registries that are named in a table, and in those that lie in it.
+func (x indexes) walkTable(path []string, value any, names func(key string) bool) {
 	if len(path) > mostNested {
-		x.w.Withhold(x.m.File, x.lineOf(path[:2]), x.shown(path[:2]), "its tables lie in each other too deep to be read, and may name a registry")
+		x.w.Withhold(x.m.File, x.lineOf(path[:2]), x.shownKey(path[:2]), "its tables lie in each other too deep to be read, and may name a registry")
 		return
 	}
 	if list, is := value.([]any); is {
 		for _, one := range list {
 			if table, is := one.(map[string]any); is {
-				x.walk(path, table, names)
+				x.walkTable(path, table, names)
 			}
 		}
 		return
@@ -97,7 +97,7 @@ func (x indexes) walk(path []string, value any, names func(key string) bool) {
 		case names(key):
 			x.setting(below, table[key])
 		default:
-			x.walk(below, table[key], names)
+			x.walkTable(below, table[key], names)
 		}
 	}
 }
@@ -130,19 +130,19 @@ func (x indexes) setting(path []string, value any) {
 		case one == true, option == "find-links":
 			x.registry(path, nil)
 		case isTable:
-			x.table(path, table)
+			x.readTable(path, table)
 		default:
 			x.registry(path, one)
 		}
 	}
 }
 
-// table is one of Pipenv, Poetry, PDM or uv, with a registry's address. One that is explicit is asked for the names alone that say so,
+// readTable is one of Pipenv, Poetry, PDM or uv, with a registry's address. One that is explicit is asked for the names alone that say so,
 // which are kept; unless it takes the place of the one that is asked for all.
-func (x indexes) table(path []string, table map[string]any) {
+func (x indexes) readTable(path []string, table map[string]any) {
 	switch {
 	case isExplicit(path, table):
-		x.w.LeaveOut(x.m.File, x.lineOf(path), x.shown(path), "it is a registry of the project's own, whose names are not allowed here")
+		x.w.LeaveOut(x.m.File, x.lineOf(path), x.shownKey(path), "it is a registry of the project's own, whose names are not allowed here")
 	case table["url"] == nil && namesPublic(table["name"]): // Poetry's and PDM's word for what they ask anyway
 	case table["type"] != nil:
 		x.registry(path, nil)
@@ -163,11 +163,11 @@ func isExplicit(path []string, table map[string]any) bool {
 }
 
 func (x indexes) registry(path []string, address any) {
-	x.w.Registry(x.m.File, x.lineOf(path), x.shown(path), address)
+	x.w.Registry(x.m.File, x.lineOf(path), x.shownKey(path), address)
 }
 
-// shown is a key as people write it: in a file of the tool's own without its name.
-func (x indexes) shown(path []string) string {
+// shownKey is a key as people write it: in a file of the tool's own without its name.
+func (x indexes) shownKey(path []string) string {
 	if path[0] == inPyproject {
 		return strings.Join(path, ".")
 	}
@@ -177,7 +177,7 @@ func (x indexes) shown(path []string) string {
 // lineOf is a key's, whose tables may be written apart from it.
 func (x indexes) lineOf(path []string) int {
 	key := path[len(path)-1]
-	for _, words := range [][]string{{x.shown(path)}, {x.shown(path[:len(path)-1]), key}, {key}} {
+	for _, words := range [][]string{{x.shownKey(path)}, {x.shownKey(path[:len(path)-1]), key}, {key}} {
 		if number := x.m.LineOf(words...); number > 0 {
 			return number
 		}

@@ -25,8 +25,8 @@ func requirementsOf(holds bool) manifest.Format {
 	}}
 }
 
-// placeOf is the directory of a line that names one, without its fragment, its marker and its extras, all of which are read.
-func placeOf(text string) string {
+// placeOfLine is the directory of a line that names one, without its fragment, its marker and its extras, all of which are read.
+func placeOfLine(text string) string {
 	place, _, _ := strings.Cut(text, "#")
 	place, _, _ = strings.Cut(place, ";")
 	place, _, _ = strings.Cut(place, "[")
@@ -39,8 +39,8 @@ func hasOtherLock(w *manifest.Wants) bool {
 	return w.HasAny("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
 }
 
-// line is one of a requirements file, with those that a backslash joins to it.
-type line struct {
+// requirementLine is one of a requirements file, with those that a backslash joins to it.
+type requirementLine struct {
 	number int // of its first
 	text   string
 }
@@ -48,7 +48,7 @@ type line struct {
 var comment = regexp.MustCompile(`(^|\s+)#.*$`)
 
 // joined are the lines of a file, without comments.
-func joined(text manifest.Text) (all []line) {
+func joined(text manifest.Text) (all []requirementLine) {
 	var open strings.Builder
 	first := 0 // line of what is open
 	for number, one := range text.Lines() {
@@ -63,17 +63,17 @@ func joined(text manifest.Text) (all []line) {
 			continue
 		}
 		open.WriteString(one)
-		all = append(all, line{first, open.String()})
+		all = append(all, requirementLine{first, open.String()})
 		open.Reset()
 		first = 0
 	}
 	if first != 0 {
-		all = append(all, line{first, open.String()})
+		all = append(all, requirementLine{first, open.String()})
 	}
 	for i := range all {
 		all[i].text = strings.Trim(comment.ReplaceAllString(all[i].text, ""), blanks)
 	}
-	return slices.DeleteFunc(all, func(l line) bool { return l.text == "" })
+	return slices.DeleteFunc(all, func(l requirementLine) bool { return l.text == "" })
 }
 
 // optionsOfALine are those that may follow a requirement, and begin what says nothing of its name.
@@ -92,7 +92,7 @@ func readRequirements(w *manifest.Wants, m manifest.Text, holds bool) error {
 			text = text[:at[0]]
 		}
 		if r, _ := parseRequirement(text); r.url != "" {
-			note(w, m.File, l.number, text)
+			noteAnyVersion(w, m.File, l.number, text)
 			continue
 		}
 		if isDirectory(text) {
@@ -175,9 +175,9 @@ func keepNames(w *manifest.Wants, text string) (has bool) {
 	return has
 }
 
-// note notes a requirement of any version: one of a build, which has its own releases beside those that a project is installed
+// noteAnyVersion notes a requirement of any version: one of a build, which has its own releases beside those that a project is installed
 // with, or of a part that not everybody installs.
-func note(w *manifest.Wants, file string, number int, text string) {
+func noteAnyVersion(w *manifest.Wants, file string, number int, text string) {
 	noteAmong(w, file, number, text, false)
 }
 
@@ -209,7 +209,7 @@ func noteAmong(w *manifest.Wants, file string, number int, text string, holds bo
 }
 
 // include reads another file of the project.
-func include(w *manifest.Wants, m manifest.Text, l line, f manifest.Format, value string) error {
+func include(w *manifest.Wants, m manifest.Text, l requirementLine, f manifest.Format, value string) error {
 	file, why := path.Join(path.Dir(m.File), value), ""
 	switch {
 	case isAddress(strings.ToLower(value)), path.IsAbs(value):
@@ -249,20 +249,20 @@ func constraintsFormat() manifest.Format {
 // noteAddress notes a constraint if it says where a package comes from.
 func noteAddress(w *manifest.Wants, file string, number int, text string) {
 	if r, _ := parseRequirement(text); r.url != "" {
-		note(w, file, number, text)
+		noteAnyVersion(w, file, number, text)
 	} else if why := otherPlace(text); why != "" {
 		leaveOut(w, file, number, text, why)
 	}
 }
 
 // readDirectory reads what a project in a directory of this one requires.
-func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) error {
+func readDirectory(w *manifest.Wants, m manifest.Text, l requirementLine, value string) error {
 	if r, _ := parseRequirement(value); r.url != "" { // NAME @ ADDRESS, as uv has it
-		note(w, m.File, l.number, value)
+		noteAnyVersion(w, m.File, l.number, value)
 		return nil
 	}
 	_, fragment, _ := strings.Cut(value, "#")
-	place := placeOf(value)
+	place := placeOfLine(value)
 	dir := path.Join(path.Dir(m.File), place)
 	elsewhere := isAddress(strings.ToLower(place)) || path.IsAbs(place) || strings.HasPrefix(place, "~")
 	if here := path.Clean(place); !elsewhere && here != dir && !isOutside(here) && isProject(w, here) { // clients go from where they are started, whichever file says it
@@ -294,7 +294,7 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 }
 
 // readFolder reads what the project in a directory requires, and keeps its name.
-func readFolder(w *manifest.Wants, m manifest.Text, l line, dir string) error {
+func readFolder(w *manifest.Wants, m manifest.Text, l requirementLine, dir string) error {
 	found, err := readProject(w, dir)
 	if err != nil {
 		return err

@@ -90,16 +90,16 @@ func readPyproject(w *manifest.Wants, m manifest.Text) error {
 	if err := p.sources(); err != nil {
 		return err
 	}
-	if err := (indexes{w, m}).tools(); err != nil {
+	if err := (indexes{w, m}).readTools(); err != nil {
 		return err
 	}
 	p.project()
 	p.groups()
-	p.build()
+	p.addBuild()
 	if err := p.poetry(); err != nil {
 		return err
 	}
-	p.flit()
+	p.addFlit()
 	if err := p.dynamic(); err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ type pyprojectReader struct {
 	document pyproject
 }
 
-func (p pyprojectReader) add(lines ...string) {
+func (p pyprojectReader) addLines(lines ...string) {
 	for _, l := range lines {
-		note(p.w, p.m.File, p.m.LineOf(l), l)
+		noteAnyVersion(p.w, p.m.File, p.m.LineOf(l), l)
 	}
 }
 
@@ -133,7 +133,7 @@ func (p pyprojectReader) project() {
 		noteRange(p.w, p.m.File, p.m.LineOf(l), l)
 	}
 	for _, name := range slices.Sorted(maps.Keys(project.Optional)) {
-		p.add(project.Optional[name]...)
+		p.addLines(project.Optional[name]...)
 	}
 }
 
@@ -142,56 +142,56 @@ func (p pyprojectReader) groups() {
 	for _, name := range slices.Sorted(maps.Keys(p.document.Groups)) {
 		for _, entry := range p.document.Groups[name] {
 			if l, is := entry.(string); is {
-				p.add(l)
+				p.addLines(l)
 			}
 		}
 	}
 	tool := p.document.Tool
-	p.uv()
+	p.addUV()
 	for _, name := range slices.Sorted(maps.Keys(tool.PDM.Development)) {
-		p.add(tool.PDM.Development[name]...)
+		p.addLines(tool.PDM.Development[name]...)
 	}
-	p.hatch(tool.Hatch)
+	p.addHatch(tool.Hatch)
 }
 
-// uv notes what uv's settings ask for.
-func (p pyprojectReader) uv() {
+// addUV notes what uv's settings ask for.
+func (p pyprojectReader) addUV() {
 	uv := p.document.Tool.UV
 	for _, l := range slices.Concat(uv.Constraints, uv.BuildLimits) {
 		noteAddress(p.w, p.m.File, p.m.LineOf(l), l)
 	}
-	p.add(uv.Development...)
-	p.some(uv.Overrides)
+	p.addLines(uv.Development...)
+	p.addSome(uv.Overrides)
 	for _, name := range slices.Sorted(maps.Keys(uv.ExtraBuild)) {
-		p.some(uv.ExtraBuild[name])
+		p.addSome(uv.ExtraBuild[name])
 	}
 }
 
-// some adds requirements that are lines, or tables with one.
-func (p pyprojectReader) some(entries []any) {
+// addSome adds requirements that are lines, or tables with one.
+func (p pyprojectReader) addSome(entries []any) {
 	for _, entry := range entries {
 		if table, is := entry.(map[string]any); is {
 			entry = table["requirement"]
 		}
 		if l, is := entry.(string); is {
-			p.add(l)
+			p.addLines(l)
 		}
 	}
 }
 
-func (p pyprojectReader) hatch(table hatchTable) {
+func (p pyprojectReader) addHatch(table hatchTable) {
 	for _, name := range slices.Sorted(maps.Keys(table.Environments)) {
-		p.add(slices.Concat(table.Environments[name].Dependencies, table.Environments[name].More)...)
+		p.addLines(slices.Concat(table.Environments[name].Dependencies, table.Environments[name].More)...)
 	}
 }
 
-func (p pyprojectReader) flit() {
+func (p pyprojectReader) addFlit() {
 	table := p.document.Tool.Flit.Metadata
 	p.w.Keep(table.Module)
 	p.w.Keep(table.Name)
-	p.add(table.Requires...)
+	p.addLines(table.Requires...)
 	for _, name := range slices.Sorted(maps.Keys(table.Extras)) {
-		p.add(table.Extras[name]...)
+		p.addLines(table.Extras[name]...)
 	}
 }
 
@@ -266,7 +266,7 @@ func (p pyprojectReader) dynamic() error {
 			p.leaveOut("dynamic", name, "the project's build makes them up, which is a program that is not run here")
 		}
 		for _, table := range tables {
-			if err := p.files(table, format); err != nil {
+			if err := p.readFiles(table, format); err != nil {
 				return err
 			}
 		}
@@ -274,7 +274,7 @@ func (p pyprojectReader) dynamic() error {
 	return nil
 }
 
-func (p pyprojectReader) files(table any, format manifest.Format) error {
+func (p pyprojectReader) readFiles(table any, format manifest.Format) error {
 	entries, _ := table.(map[string]any)
 	var names []string
 	switch file := entries["file"].(type) {

@@ -29,7 +29,7 @@ func includesConstraints() []string { return []string{"-c", "--constraint", "--b
 var nextOption = regexp.MustCompile(`\s["']?-`)
 
 // readOptions follows the options of a line, of which pip reads several. inner is how other requirements files are read from it.
-func readOptions(w *manifest.Wants, m manifest.Text, l line, inner manifest.Format) error {
+func readOptions(w *manifest.Wants, m manifest.Text, l requirementLine, inner manifest.Format) error {
 	if isShell(l.text) {
 		w.Withhold(m.File, l.number, l.text, "its quotes, backslashes or variables are not read, and may name a registry")
 	}
@@ -40,7 +40,7 @@ func readOptions(w *manifest.Wants, m manifest.Text, l line, inner manifest.Form
 			one, end = text[:at[0]], at[1]-len("-")
 		}
 		text = text[end:]
-		if err := readOption(w, m, line{l.number, strings.Trim(one, blanks)}, inner); err != nil {
+		if err := readOption(w, m, requirementLine{l.number, strings.Trim(one, blanks)}, inner); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func isShell(text string) bool {
 	return false
 }
 
-func readOption(w *manifest.Wants, m manifest.Text, l line, inner manifest.Format) error {
+func readOption(w *manifest.Wants, m manifest.Text, l requirementLine, inner manifest.Format) error {
 	name, value := cutOption(l.text)
 	name = wholeName(name)
 	switch {

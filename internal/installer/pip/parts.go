@@ -61,16 +61,16 @@ func sourceFormat() manifest.Format {
 
 // keepPlace keeps the name of what a line has from a place, since other lines may ask for it by that, and asks for nothing. A place
 // that says no name withholds none: the line may be prose.
-func keepPlace(w *manifest.Wants, m manifest.Text, l line, text string) error {
+func keepPlace(w *manifest.Wants, m manifest.Text, l requirementLine, text string) error {
 	if r, _ := parseRequirement(text); r.url != "" {
-		note(w, m.File, l.number, text)
+		noteAnyVersion(w, m.File, l.number, text)
 		return nil
 	}
 	if why := otherPlace(text); why != "" && keepNames(w, text) {
 		w.LeaveOut(m.File, l.number, l.text, why)
 		return nil
 	}
-	place := placeOf(text)
+	place := placeOfLine(text)
 	if !isDirectory(text) || strings.ContainsAny(place, blanks) || path.IsAbs(place) || strings.HasPrefix(place, "~") {
 		return nil
 	}
@@ -92,7 +92,7 @@ func keepPlace(w *manifest.Wants, m manifest.Text, l line, text string) error {
 func partFormat(f manifest.Format) manifest.Format {
 	return manifest.Format{Name: f.Name, Read: func(w *manifest.Wants, m manifest.Text) error {
 		for _, l := range joined(m) {
-			if isOdd(l.text) {
+			if isOddLine(l.text) {
 				w.LeaveOut(m.File, l.number, l.text, "it is no requirement that this version can read, so that nothing is taken from this file")
 				return sourceFormat().Read(w, m)
 			}
@@ -101,8 +101,8 @@ func partFormat(f manifest.Format) manifest.Format {
 	}}
 }
 
-// isOdd tells of a line of a requirements file whether it is neither an option, nor a requirement, nor a place.
-func isOdd(text string) bool {
+// isOddLine tells of a line of a requirements file whether it is neither an option, nor a requirement, nor a place.
+func isOddLine(text string) bool {
 	if at := optionsOfALine.FindStringIndex(text); at != nil {
 		text = text[:at[0]]
 	}
@@ -112,5 +112,5 @@ func isOdd(text string) bool {
 	if _, ok := parseRequirement(text); ok || otherPlace(text) != "" {
 		return false
 	}
-	return !isDirectory(text) || strings.ContainsAny(placeOf(text), blanks) // a sentence may have a slash, too
+	return !isDirectory(text) || strings.ContainsAny(placeOfLine(text), blanks) // a sentence may have a slash, too
 }

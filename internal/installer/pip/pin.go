@@ -32,11 +32,11 @@ func (client) Pin(text []byte, release pkgref.Ref, digests []string) ([]byte, er
 		for to < len(lines) && strings.HasSuffix(strings.TrimRight(lines[to-1], "\r\n"), `\`) {
 			to++
 		}
-		if old := pinOf(lines[from]); old.name == release.Name {
+		if old := pinOfLine(lines[from]); old.name == release.Name {
 			if pkgref.SameVersion(release.Ecosystem, old.version, release.Version) {
 				hashes = append(hashesOf(lines[from:to]), hashes...)
 			}
-			return []byte(strings.Join(slices.Replace(lines, from, to, old.with(release.Version, hashes, feed)), "")), nil
+			return []byte(strings.Join(slices.Replace(lines, from, to, old.withVersion(release.Version, hashes, feed)), "")), nil
 		}
 		from = to
 	}
@@ -44,7 +44,7 @@ func (client) Pin(text []byte, release pkgref.Ref, digests []string) ([]byte, er
 		lines[n-1] += feed
 	}
 	added := pinned{name: release.Name, head: release.Name}
-	return []byte(strings.Join(append(lines, added.with(release.Version, hashes, feed)), "")), nil
+	return []byte(strings.Join(append(lines, added.withVersion(release.Version, hashes, feed)), "")), nil
 }
 
 // pinned is the first line of a pin, "name[extras]==version ; marker # comment".
@@ -56,7 +56,7 @@ type pinned struct {
 	comment string
 }
 
-func pinOf(line string) pinned {
+func pinOfLine(line string) pinned {
 	spec, _, _ := strings.Cut(line, "--hash")
 	spec, comment, _ := strings.Cut(spec, " #")
 	spec = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(spec), `\`))
@@ -77,9 +77,9 @@ func pinOf(line string) pinned {
 	}
 }
 
-// with is the pin of a version; a comment stands above it, where no hash can
+// withVersion is the pin of a version; a comment stands above it, where no hash can
 // follow it on its line.
-func (p pinned) with(version string, hashes []string, feed string) string {
+func (p pinned) withVersion(version string, hashes []string, feed string) string {
 	var b strings.Builder
 	if p.comment != "" {
 		b.WriteString("# " + p.comment + feed)

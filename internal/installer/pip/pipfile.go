@@ -18,13 +18,13 @@ func pipfileFormat() manifest.Format {
 		}
 		x := indexes{w, m}
 		x.setting([]string{"Pipfile", "source"}, document["source"])
-		w.SearchText(m, sign())
+		w.SearchText(m, registrySign())
 		for _, section := range slices.Sorted(maps.Keys(document)) {
 			table, is := document[section].(map[string]any)
 			if !is || slices.Contains([]string{"requires", "scripts", "pipenv"}, section) {
 				continue
 			}
-			if err := (pyprojectReader{w: w, m: m}).named(fmt.Sprintf("[%s]", section), table); err != nil {
+			if err := (pyprojectReader{w: w, m: m}).addNamed(fmt.Sprintf("[%s]", section), table); err != nil {
 				return err
 			}
 		}

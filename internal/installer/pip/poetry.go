@@ -28,21 +28,21 @@ func (p pyprojectReader) poetry() error {
 		{"tool.poetry.dependencies", table.Dependencies},
 		{"tool.poetry.dev-dependencies", table.Development},
 	} {
-		if err := p.named(one.section, one.names); err != nil {
+		if err := p.addNamed(one.section, one.names); err != nil {
 			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(table.Group)) {
-		if err := p.named("tool.poetry.group."+name, table.Group[name].Dependencies); err != nil {
+		if err := p.addNamed("tool.poetry.group."+name, table.Group[name].Dependencies); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// named adds packages of a table by name, as Poetry and Pipenv write them, and reads the directories among them, whose own
+// addNamed adds packages of a table by name, as Poetry and Pipenv write them, and reads the directories among them, whose own
 // requirements these ask for.
-func (p pyprojectReader) named(section string, table map[string]any) error {
+func (p pyprojectReader) addNamed(section string, table map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		if name == "python" {
 			continue

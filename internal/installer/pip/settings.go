@@ -22,7 +22,7 @@ func (client) RegistryFiles() []manifest.Format {
 
 func tomlFormat(name string) manifest.Format {
 	return manifest.Format{Name: name, Read: func(w *manifest.Wants, m manifest.Text) error {
-		return indexes{w, m}.file(name)
+		return indexes{w, m}.readFile(name)
 	}}
 }
 
@@ -69,4 +69,4 @@ var signs = regexp.MustCompile(strings.Join([]string{
 	`(?:^|[\s"'\[,(])-[if][\s"',=]*https?:`,
 }, "|"))
 
-func sign() manifest.Sign { return signs.FindString }
+func registrySign() manifest.Sign { return signs.FindString }

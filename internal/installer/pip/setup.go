@@ -27,7 +27,7 @@ func readSetup(w *manifest.Wants, m manifest.Text) error {
 			o.registry(w, m)
 		}
 	}
-	w.SearchText(m, sign())
+	w.SearchText(m, registrySign())
 	if dir := path.Dir(m.File); !w.Has(path.Join(dir, "pyproject.toml")) && w.Has(path.Join(dir, "setup.py")) {
 		addDefaultBuild(w, m.File)
 	}
@@ -70,7 +70,7 @@ func setupValue(w *manifest.Wants, m manifest.Text, number int, value string) er
 		return nil
 	}
 	if !is {
-		note(w, m.File, number, value)
+		noteAnyVersion(w, m.File, number, value)
 		return nil
 	}
 	for file := range strings.SplitSeq(files, ",") {

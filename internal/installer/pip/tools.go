@@ -20,8 +20,8 @@ func uvFormat() manifest.Format {
 		if err := exactly(m.Data, &p.document.Tool.UV); err != nil {
 			return err
 		}
-		p.uv()
-		return indexes{w, m}.file("uv")
+		p.addUV()
+		return indexes{w, m}.readFile("uv")
 	}}
 }
 
@@ -32,8 +32,8 @@ func hatchFormat() manifest.Format {
 		if err := exactly(m.Data, &table); err != nil {
 			return err
 		}
-		pyprojectReader{w: w, m: m}.hatch(table)
-		w.SearchText(m, sign())
+		pyprojectReader{w: w, m: m}.addHatch(table)
+		w.SearchText(m, registrySign())
 		return nil
 	}}
 }

@@ -46,7 +46,7 @@ func (client) Rewrite(argv []string, p installer.Project) (installer.Rewrite, bo
 	if installer.Program(argv) != "pnpm" || len(argv) < 2 || !slices.Contains([]string{"install", "i", "add"}, argv[1]) {
 		return installer.Rewrite{}, false, nil
 	}
-	return install(argv[1], argv[2:], p)
+	return rewriteInstall(argv[1], argv[2:], p)
 }
 
 func resolver() installer.Resolver {
@@ -58,8 +58,8 @@ func resolver() installer.Resolver {
 	}
 }
 
-// install resolves with --lockfile-only.
-func install(word string, words []string, p installer.Project) (installer.Rewrite, bool, error) {
+// rewriteInstall resolves with --lockfile-only.
+func rewriteInstall(word string, words []string, p installer.Project) (installer.Rewrite, bool, error) {
 	if err := installer.RefuseAny("pnpm "+word, words, "it is not the project's install", "-g", "--global", "-C", "--dir", "--offline"); err != nil {
 		return installer.Rewrite{}, true, err
 	}

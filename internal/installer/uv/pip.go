@@ -35,8 +35,8 @@ func uvInstall() (known installer.Options, compiled []string) {
 	return known, compiled
 }
 
-// uvPip resolves with `uv pip compile`, which wants requirements in files.
-func uvPip(words []string, p installer.Project) (installer.Rewrite, bool, error) {
+// rewritePip resolves with `uv pip compile`, which wants requirements in files.
+func rewritePip(words []string, p installer.Project) (installer.Rewrite, bool, error) {
 	known, compiled := uvInstall()
 	parsed, err := known.Parse("uv pip install", words)
 	if err != nil {

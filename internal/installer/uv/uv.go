@@ -65,7 +65,7 @@ func (client) Rewrite(argv []string, p installer.Project) (installer.Rewrite, bo
 	word, words := argv[1], argv[2:]
 	switch {
 	case word == "pip" && len(words) > 0 && words[0] == "install":
-		return uvPip(words[1:], p)
+		return rewritePip(words[1:], p)
 	case slices.Contains([]string{"add", "sync", "lock"}, word):
 		return uvProject(word, words, p)
 	}

@@ -72,7 +72,7 @@ func versions(w *inventory.Walk, dir string) {
 				continue
 			}
 		}
-		add(w, cache, escaped, version, filepath.Join(dir, file))
+		addModule(w, cache, escaped, version, filepath.Join(dir, file))
 	}
 }
 
@@ -86,12 +86,12 @@ func addUnpacked(w *inventory.Walk, dir string) {
 	at := strings.LastIndex(dir, "/pkg/mod/") + len("/pkg/mod")
 	cache, module := dir[:at], dir[at+1:]
 	at = strings.LastIndex(module, "@v")
-	add(w, cache, module[:at], module[at+1:], dir)
+	addModule(w, cache, module[:at], module[at+1:], dir)
 }
 
-// add takes a release of a module once for each cache, which has it packed and
+// addModule takes a release of a module once for each cache, which has it packed and
 // unpacked.
-func add(w *inventory.Walk, cache, module, version, path string) {
+func addModule(w *inventory.Walk, cache, module, version, path string) {
 	if !w.Once(cache + "\x00" + module + "\x00" + version) {
 		return
 	}

@@ -44,8 +44,8 @@ func Conforms(t *testing.T, read Read, name string, ecosystem pkgref.Ecosystem, 
 // Faults are what is wrong with a reader, a sentence each.
 func Faults(read Read, name string, ecosystem pkgref.Ecosystem, f Format) (faults []string) {
 	s := &suite{read: read, name: "folder/" + name, ecosystem: ecosystem, format: f}
-	s.pins(f.Version, f.Hashes, f.Pinned)
-	s.pins(f.Version, f.OtherHashes, f.OtherPinned)
+	s.wantPin(f.Version, f.Hashes, f.Pinned)
+	s.wantPin(f.Version, f.OtherHashes, f.OtherPinned)
 	s.unpinned("a release without a digest", s.sample(f.Version, f.None))
 	if f.Weak != "" {
 		s.unpinned("a digest that can be forged", s.sample(f.Version, f.Weak))
@@ -60,7 +60,7 @@ func Faults(read Read, name string, ecosystem pkgref.Ecosystem, f Format) (fault
 	for _, mark := range []string{"", "\ufeff"} { // as editors of some systems begin and end what they write
 		for _, end := range []string{"\n", "\r\n"} {
 			s.mark, s.end = mark, end
-			s.pins(f.Version, f.Hashes, f.Pinned)
+			s.wantPin(f.Version, f.Hashes, f.Pinned)
 		}
 	}
 	return s.faults
@@ -76,7 +76,7 @@ type suite struct {
 	faults    []string
 }
 
-func (s *suite) wrong(format string, args ...any) {
+func (s *suite) wantRefusal(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
@@ -88,28 +88,28 @@ func (s *suite) sample(version, hashes string) string {
 	return s.mark + text
 }
 
-// pins: the release is pinned to the digest, once, with the line where that is said, and
+// wantPin: the release is pinned to the digest, once, with the line where that is said, and
 // nothing else is pinned.
-func (s *suite) pins(version, hashes, digest string) {
+func (s *suite) wantPin(version, hashes, digest string) {
 	text := s.sample(version, hashes)
 	got, err := s.read(s.name, []byte(text))
 	if err != nil {
-		s.wrong("a whole lockfile, begun with %q, its lines ended by %q, is refused: %v", s.mark, s.end, err)
+		s.wantRefusal("a whole lockfile, begun with %q, its lines ended by %q, is refused: %v", s.mark, s.end, err)
 		return
 	}
 	if got.Ecosystem != s.ecosystem {
-		s.wrong("it is read as one of %s; it is of %s", got.Ecosystem, s.ecosystem)
+		s.wantRefusal("it is read as one of %s; it is of %s", got.Ecosystem, s.ecosystem)
 	}
 	pins := got.Pins[s.format.Package]
 	if len(got.Pins) != 1 || len(pins) != 1 {
-		s.wrong("it pins %v; want one release of %s", got.Pins, s.format.Package)
+		s.wantRefusal("it pins %v; want one release of %s", got.Pins, s.format.Package)
 		return
 	}
 	if p := pins[0]; p.Version != version || !slices.Equal(p.Digests, []string{digest}) {
-		s.wrong("it pins %s to %q; want %s to %q", p.Version, p.Digests, version, digest)
+		s.wantRefusal("it pins %s to %q; want %s to %q", p.Version, p.Digests, version, digest)
 	}
 	if p := pins[0]; p.Lockfile != s.name || p.Line < 1 || p.Line > strings.Count(text, "\n")+1 {
-		s.wrong("the pin is said to be at %s:%d", p.Lockfile, p.Line)
+		s.wantRefusal("the pin is said to be at %s:%d", p.Lockfile, p.Line)
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *suite) unpinned(what, text string) {
 	}
 	noted := got.Unpinned[s.format.Package]
 	if len(got.Pins) > 0 || len(noted) != 1 || noted[0].Lockfile != s.name || noted[0].Line < 1 || noted[0].Reason == "" {
-		s.wrong("%s pins %v, and %+v is noted; want no pin and a reason", what, got.Pins, got.Unpinned)
+		s.wantRefusal("%s pins %v, and %+v is noted; want no pin and a reason", what, got.Pins, got.Unpinned)
 	}
 }
 
@@ -131,10 +131,10 @@ func (s *suite) refuses(what, text string) {
 	got, err := s.read(s.name, []byte(text))
 	switch {
 	case err == nil:
-		s.wrong("%s is no error; it pins %v", what, got.Pins)
+		s.wantRefusal("%s is no error; it pins %v", what, got.Pins)
 	case got != nil:
-		s.wrong("%s is an error and a lockfile", what)
+		s.wantRefusal("%s is an error and a lockfile", what)
 	case !errors.Is(err, fault.ErrInvalid) || !regexp.MustCompile(`^`+regexp.QuoteMeta(s.name)+`:\d+: `).MatchString(err.Error()):
-		s.wrong("%s is refused with %q; want %s, a line and a sentence", what, err, s.name)
+		s.wantRefusal("%s is refused with %q; want %s, a line and a sentence", what, err, s.name)
 	}
 }

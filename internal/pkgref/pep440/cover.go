@@ -36,8 +36,8 @@ func (c *clause) inOrder(v Version) bool {
 		return v.Compare(c.written) > 0
 	case arbitrary:
 		other, ok := Parse(c.text)
-		return c.match(v) || ok && v.Compare(other) == 0
+		return c.matchesVersion(v) || ok && v.Compare(other) == 0
 	case equal, notEqual, lessEqual, greaterEqual, compatible:
 	}
-	return c.match(v)
+	return c.matchesVersion(v)
 }

@@ -7,14 +7,14 @@ type scanner struct{ rest string }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func (sc *scanner) take(prefix string) bool {
+func (sc *scanner) takePrefix(prefix string) bool {
 	rest, ok := strings.CutPrefix(sc.rest, prefix)
 	sc.rest = rest
 	return ok
 }
 
-// number reads digits; false if there are none or too many.
-func (sc *scanner) number() (int64, bool) {
+// takeNumber reads digits; false if there are none or too many.
+func (sc *scanner) takeNumber() (int64, bool) {
 	var n int64
 	i := 0
 	significant := 0
@@ -44,16 +44,16 @@ func separator(s string) string {
 	return s
 }
 
-// word reads [sep]word[sep][number]; an absent number is 0. ok is false only
+// takeWord reads [sep]word[sep][number]; an absent number is 0. ok is false only
 // for a number that is too long.
-func (sc *scanner) word(word string) (n int64, found, ok bool) {
+func (sc *scanner) takeWord(word string) (n int64, found, ok bool) {
 	rest, found := strings.CutPrefix(separator(sc.rest), word)
 	if !found {
 		return 0, false, true
 	}
 	after := scanner{rest: separator(rest)}
 	if after.rest != "" && isDigit(after.rest[0]) {
-		n, ok = after.number()
+		n, ok = after.takeNumber()
 		sc.rest = after.rest
 		return n, true, ok
 	}
@@ -76,7 +76,7 @@ func (sc *scanner) preRelease() (kind letter, n int64, found, ok bool) {
 		{"rc", candidate},
 		{"c", candidate},
 	} {
-		if n, found, ok = sc.word(w.word); found || !ok {
+		if n, found, ok = sc.takeWord(w.word); found || !ok {
 			return w.kind, n, found, ok
 		}
 	}
@@ -87,11 +87,11 @@ func (sc *scanner) preRelease() (kind letter, n int64, found, ok bool) {
 func (sc *scanner) postRelease() (n int64, found, ok bool) {
 	if len(sc.rest) > 1 && sc.rest[0] == '-' && isDigit(sc.rest[1]) {
 		sc.rest = sc.rest[1:]
-		n, ok = sc.number()
+		n, ok = sc.takeNumber()
 		return n, true, ok
 	}
 	for _, w := range [...]string{"post", "rev", "r"} {
-		if n, found, ok = sc.word(w); found || !ok {
+		if n, found, ok = sc.takeWord(w); found || !ok {
 			return n, found, ok
 		}
 	}

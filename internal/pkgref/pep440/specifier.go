@@ -135,7 +135,7 @@ func (c clause) exclusive() clause {
 // local release of 3.
 func (s Specifier) Match(v Version) bool {
 	for i := range s.clauses {
-		if !s.clauses[i].match(v) {
+		if !s.clauses[i].matchesVersion(v) {
 			return false
 		}
 	}
@@ -162,12 +162,12 @@ func (s Specifier) NamesPreRelease() bool {
 // Any reports whether it has no clause.
 func (s Specifier) Any() bool { return len(s.clauses) == 0 }
 
-func (c *clause) match(v Version) bool {
+func (c *clause) matchesVersion(v Version) bool {
 	switch c.op {
 	case equal:
-		return c.equal(v)
+		return c.equalsVersion(v)
 	case notEqual:
-		return !c.equal(v)
+		return !c.equalsVersion(v)
 	case lessEqual:
 		return v.comparePublic(c.version) <= 0
 	case greaterEqual:
@@ -185,7 +185,7 @@ func (c *clause) match(v Version) bool {
 	return false
 }
 
-func (c *clause) equal(v Version) bool {
+func (c *clause) equalsVersion(v Version) bool {
 	if c.prefix {
 		return v.hasPrefix(c.version, len(c.version.release))
 	}

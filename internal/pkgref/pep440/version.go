@@ -45,26 +45,26 @@ type Version struct {
 
 // Parse reads any spelling that PEP 440 permits, with space around it.
 func Parse(s string) (Version, bool) {
-	if len(s) > maxLength || !ascii(s) {
+	if len(s) > maxLength || !isASCII(s) {
 		return Version{}, false
 	}
 	s = strings.ToLower(strings.Trim(s, " \t\n\r\f\v"))
 	sc := scanner{rest: strings.TrimPrefix(s, "v")}
 	v := Version{post: none, dev: none}
-	first, ok := sc.number()
+	first, ok := sc.takeNumber()
 	if !ok {
 		return Version{}, false
 	}
-	if sc.take("!") {
+	if sc.takePrefix("!") {
 		v.epoch = first
-		if first, ok = sc.number(); !ok {
+		if first, ok = sc.takeNumber(); !ok {
 			return Version{}, false
 		}
 	}
 	v.release = append(make([]int64, 0, 4), first)
 	for sc.dotDigit() {
 		sc.rest = sc.rest[1:]
-		n, ok := sc.number()
+		n, ok := sc.takeNumber()
 		if !ok || len(v.release) == maxSegments {
 			return Version{}, false
 		}
@@ -76,8 +76,8 @@ func Parse(s string) (Version, bool) {
 	return v, sc.rest == ""
 }
 
-// ascii keeps out letters that lower-casing would turn into ASCII ones.
-func ascii(s string) bool {
+// isASCII keeps out letters that lower-casing would turn into ASCII ones.
+func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= 0x80 {
 			return false
@@ -98,12 +98,12 @@ func (v *Version) suffixes(sc *scanner) bool {
 	} else if found {
 		v.post = n
 	}
-	if n, found, ok := sc.word("dev"); !ok {
+	if n, found, ok := sc.takeWord("dev"); !ok {
 		return false
 	} else if found {
 		v.dev = n
 	}
-	if sc.take("+") {
+	if sc.takePrefix("+") {
 		v.local, sc.rest = sc.rest, ""
 		return v.normalLocal()
 	}

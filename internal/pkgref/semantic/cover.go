@@ -1,7 +1,7 @@
 package semantic
 
-// release is the version that a pre-release leads to.
-func (v Version) release() Version {
+// releaseOf is the version that a pre-release leads to.
+func (v Version) releaseOf() Version {
 	v.pre = ""
 	return v
 }
@@ -9,11 +9,11 @@ func (v Version) release() Version {
 // Covers is Match for lists of what is refused: order alone counts, and what
 // leads to a release is in with it. So "<2" covers 2.0.0-rc.1, and ">=2" does,
 // too.
-func (r Range) Covers(v Version) bool { return r.inOrder(v) || r.inOrder(v.release()) }
+func (r Range) Covers(v Version) bool { return r.inOrder(v) || r.inOrder(v.releaseOf()) }
 
 func (r Range) inOrder(v Version) bool {
 	for _, c := range r.clauses {
-		if c.op == "<" && v.Compare(c.version) >= 0 || c.op != "<" && !c.match(v) {
+		if c.op == "<" && v.Compare(c.version) >= 0 || c.op != "<" && !c.matchesVersion(v) {
 			return false
 		}
 	}
@@ -24,7 +24,7 @@ func (r Range) inOrder(v Version) bool {
 // "^1.2.3" cover none of 2.0.0's pre-releases; "<2" does.
 func (r NodeRange) Covers(v Version) bool {
 	for _, set := range r.sets {
-		if inOrder(set, v) || inOrder(set, v.release()) {
+		if inOrder(set, v) || inOrder(set, v.releaseOf()) {
 			return true
 		}
 	}
@@ -34,9 +34,9 @@ func (r NodeRange) Covers(v Version) bool {
 func inOrder(set []comparator, v Version) bool {
 	for _, c := range set {
 		if c.bare {
-			c.version = c.version.release()
+			c.version = c.version.releaseOf()
 		}
-		if c.op == opLess && v.Compare(c.version) >= 0 || c.op != opLess && !c.match(v, true) {
+		if c.op == opLess && v.Compare(c.version) >= 0 || c.op != opLess && !c.matchesVersion(v, true) {
 			return false
 		}
 	}

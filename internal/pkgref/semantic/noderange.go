@@ -82,11 +82,11 @@ func parseSet(words []string) (set []comparator, ok bool) {
 		}
 		set = append(set, more...)
 	}
-	return slices.DeleteFunc(set, isAny), true
+	return slices.DeleteFunc(set, isAnyRelease), true
 }
 
-// isAny: what every release satisfies is as good as no comparator.
-func isAny(c comparator) bool { return c == comparator{op: opGreaterEqual} }
+// isAnyRelease: what every release satisfies is as good as no comparator.
+func isAnyRelease(c comparator) bool { return c == comparator{op: opGreaterEqual} }
 
 func parseHyphen(low, high string) ([]comparator, bool) {
 	from, okFrom := parsePartial(low)
@@ -103,9 +103,9 @@ func parseHyphen(low, high string) ([]comparator, bool) {
 	case 3:
 		set = append(set, comparator{op: opLessEqual, version: to.version})
 	default:
-		set = append(set, below(to.next(to.known)))
+		set = append(set, belowVersion(to.nextAt(to.known)))
 	}
-	return slices.DeleteFunc(set, isAny), true
+	return slices.DeleteFunc(set, isAnyRelease), true
 }
 
 // parseWord reads an operator and what follows it.
@@ -123,16 +123,16 @@ func parseWord(word string) ([]comparator, bool) {
 	}
 	switch op {
 	case "^":
-		return p.within(p.caretDepth()), true
+		return p.rangeWithin(p.caretDepth()), true
 	case "~", "~>":
-		return p.within(min(p.known, 2)), true
+		return p.rangeWithin(min(p.known, 2)), true
 	case ">", "<", ">=", "<=":
 		return p.compared(op), true
 	}
 	if p.known == 3 {
 		return []comparator{{op: opEqual, version: p.version}}, true
 	}
-	return p.within(p.known), true
+	return p.rangeWithin(p.known), true
 }
 
 // partial is a version of which only the first known segments are given.
@@ -161,7 +161,7 @@ func parsePartial(s string) (partial, bool) {
 			open = true
 			continue
 		}
-		n, ok := number(part)
+		n, ok := parseNumber(part)
 		if !ok || n > maxSafe || open {
 			return p, false
 		}
@@ -174,26 +174,26 @@ func parsePartial(s string) (partial, bool) {
 	return p, true
 }
 
-// next is the version in which segment n-1 is one higher and the rest 0.
-func (p partial) next(n int) Version {
+// nextAt is the version in which segment n-1 is one higher and the rest 0.
+func (p partial) nextAt(n int) Version {
 	var v Version
 	copy(v.numbers[:n], p.version.numbers[:n])
 	v.numbers[n-1]++
 	return v
 }
 
-// below keeps the pre-releases of v out too.
-func below(v Version) comparator {
+// belowVersion keeps the pre-releases of v out too.
+func belowVersion(v Version) comparator {
 	v.pre = "0"
 	return comparator{op: opLess, version: v}
 }
 
-// within are the versions from p on whose first n segments are p's; n 0: any.
-func (p partial) within(n int) []comparator {
+// rangeWithin are the versions from p on whose first n segments are p's; n 0: any.
+func (p partial) rangeWithin(n int) []comparator {
 	if n == 0 {
 		return nil
 	}
-	return []comparator{{op: opGreaterEqual, version: p.version}, below(p.next(n))}
+	return []comparator{{op: opGreaterEqual, version: p.version}, belowVersion(p.nextAt(n))}
 }
 
 // caretDepth is how many segments "^" keeps: through the first that is not 0.
@@ -211,21 +211,21 @@ func (p partial) caretDepth() int {
 func (p partial) compared(op string) []comparator {
 	switch {
 	case p.known == 0 && (op == ">" || op == "<"):
-		return []comparator{below(Version{})} // nothing
+		return []comparator{belowVersion(Version{})} // nothing
 	case p.known == 0:
 		return nil
 	case op == ">" && p.known < 3:
-		return []comparator{{op: opGreaterEqual, version: p.next(p.known)}}
+		return []comparator{{op: opGreaterEqual, version: p.nextAt(p.known)}}
 	case op == ">":
 		return []comparator{{op: opGreater, version: p.version}}
 	case op == "<=" && p.known < 3:
-		return []comparator{below(p.next(p.known))}
+		return []comparator{belowVersion(p.nextAt(p.known))}
 	case op == "<=":
 		return []comparator{{op: opLessEqual, version: p.version}}
 	case op == ">=":
 		return []comparator{{op: opGreaterEqual, version: p.version}}
 	case p.known < 3:
-		c := below(p.version)
+		c := belowVersion(p.version)
 		c.bare = true
 		return []comparator{c}
 	}
@@ -235,28 +235,28 @@ func (p partial) compared(op string) []comparator {
 // Match reports whether v satisfies the range. A pre-release does only if a
 // comparator of the same alternative names a pre-release of the same
 // major.minor.patch.
-func (r NodeRange) Match(v Version) bool { return r.match(v, false) }
+func (r NodeRange) Match(v Version) bool { return r.matchesVersion(v, false) }
 
 // MatchPreReleases is Match that takes pre-releases by their order alone;
 // except that "<2.0.0" matches none of 2.0.0.
-func (r NodeRange) MatchPreReleases(v Version) bool { return r.match(v, true) }
+func (r NodeRange) MatchPreReleases(v Version) bool { return r.matchesVersion(v, true) }
 
-func (r NodeRange) match(v Version, preReleases bool) bool {
+func (r NodeRange) matchesVersion(v Version, preReleases bool) bool {
 	if slices.Max(v.numbers[:]) > maxSafe {
 		return false // node takes it for no version
 	}
 	for _, set := range r.sets {
-		if inSet(set, v, preReleases) {
+		if isInSet(set, v, preReleases) {
 			return true
 		}
 	}
 	return false
 }
 
-func inSet(set []comparator, v Version, preReleases bool) bool {
+func isInSet(set []comparator, v Version, preReleases bool) bool {
 	named := v.pre == "" || preReleases
 	for _, c := range set {
-		if !c.match(v, preReleases) {
+		if !c.matchesVersion(v, preReleases) {
 			return false
 		}
 		named = named || c.version.pre != "" && c.version.compareCore(v) == 0
@@ -264,7 +264,7 @@ func inSet(set []comparator, v Version, preReleases bool) bool {
 	return named
 }
 
-func (c comparator) match(v Version, preReleases bool) bool {
+func (c comparator) matchesVersion(v Version, preReleases bool) bool {
 	order := v.Compare(c.version)
 	switch c.op {
 	case opLess:

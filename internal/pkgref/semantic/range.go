@@ -72,7 +72,7 @@ func parseClause(s string) (clause, bool) {
 // pre-release of 2.0.0, although it sorts before it.
 func (r Range) Match(v Version) bool {
 	for _, c := range r.clauses {
-		if !c.match(v) {
+		if !c.matchesVersion(v) {
 			return false
 		}
 	}
@@ -82,12 +82,12 @@ func (r Range) Match(v Version) bool {
 // Any reports whether it has no clause.
 func (r Range) Any() bool { return len(r.clauses) == 0 }
 
-func (c clause) match(v Version) bool {
+func (c clause) matchesVersion(v Version) bool {
 	switch c.op {
 	case "==":
-		return c.equal(v)
+		return c.equalsVersion(v)
 	case "!=":
-		return !c.equal(v)
+		return !c.equalsVersion(v)
 	case ">=":
 		return v.Compare(c.version) >= 0
 	case "<=":
@@ -101,7 +101,7 @@ func (c clause) match(v Version) bool {
 	return false
 }
 
-func (c clause) equal(v Version) bool {
+func (c clause) equalsVersion(v Version) bool {
 	for i := range c.n {
 		if v.numbers[i] != c.version.numbers[i] {
 			return false

@@ -46,7 +46,7 @@ func Parse(s string) (Version, bool) {
 		return Version{}, false
 	}
 	for i, p := range parts {
-		n, ok := number(p)
+		n, ok := parseNumber(p)
 		if !ok {
 			return Version{}, false
 		}
@@ -127,7 +127,7 @@ func compareIdentifier(x, y string) int {
 	return strings.Compare(x, y)
 }
 
-func number(s string) (int64, bool) {
+func parseNumber(s string) (int64, bool) {
 	if !digits(s) || len(s) > maxDigits || (len(s) > 1 && s[0] == '0') {
 		return 0, false
 	}

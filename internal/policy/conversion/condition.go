@@ -10,8 +10,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// rule is one of the document's.
-type rule struct {
+// importedRule is one of the document's.
+type importedRule struct {
 	at       *yaml.Node
 	name     string
 	field    string
@@ -23,9 +23,9 @@ type rule struct {
 	dynamic  *yaml.Node // nil: it has no dynamic condition
 }
 
-func (r rule) permits() bool { return r.action == "allow" || r.action == "audit" }
+func (r importedRule) permits() bool { return r.action == "allow" || r.action == "audit" }
 
-func (r rule) verb() string {
+func (r importedRule) verbOf() string {
 	if r.permits() {
 		return "permits"
 	}
@@ -43,11 +43,11 @@ const (
 	unknown // it can't be said in our words
 )
 
-// kind is a value's in Python.
-type kind int
+// pythonKind is a value's in Python.
+type pythonKind int
 
 const (
-	isText kind = iota
+	isText pythonKind = iota
 	isNumber
 	isBoolean
 	isNull
@@ -57,14 +57,14 @@ const (
 
 // operand is what a field is compared with.
 type operand struct {
-	kind kind
+	kind pythonKind
 	text string
 	list []operand
 	node *yaml.Node
 }
 
 func operandOf(n *yaml.Node) operand {
-	n = follow(n)
+	n = followAlias(n)
 	o := operand{text: n.Value, node: n}
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -92,8 +92,8 @@ func operandOf(n *yaml.Node) operand {
 	return o
 }
 
-// texts are the operand's elements that are texts.
-func (o operand) texts() []string {
+// listTexts are the operand's elements that are texts.
+func (o operand) listTexts() []string {
 	var all []string
 	for _, e := range o.list {
 		if e.kind == isText {
@@ -105,7 +105,7 @@ func (o operand) texts() []string {
 
 // condition is the rule's in our words. Fields are texts but for arguments, and Python compares
 // a text with nothing else: what is of another type is never equal, and has no order.
-func (r rule) condition() (holding, *yaml.Node, string) {
+func (r importedRule) condition() (holding, *yaml.Node, string) {
 	if strings.HasPrefix(r.field, "arguments.") {
 		return r.ofArgument()
 	}
@@ -127,7 +127,7 @@ func (r rule) condition() (holding, *yaml.Node, string) {
 		return fails, r.anything(), why
 	}
 	if o.text != "" {
-		return sometimes, r.said(r.operator, text(o.text)), ""
+		return sometimes, r.saidCondition(r.operator, textNode(o.text)), ""
 	}
 	switch r.operator {
 	case "contains", "gte":
@@ -135,36 +135,36 @@ func (r rule) condition() (holding, *yaml.Node, string) {
 	case "lt":
 		return never, nil, "nothing is before the empty text"
 	case "eq", "lte":
-		return sometimes, r.said("matches", text(`\A\Z`)), ""
+		return sometimes, r.saidCondition("matches", textNode(`\A\Z`)), ""
 	}
-	return sometimes, r.said("matches", text(`(?s).`)), "" // ne, gt
+	return sometimes, r.saidCondition("matches", textNode(`(?s).`)), "" // ne, gt
 }
 
-func (r rule) said(operator string, value *yaml.Node) *yaml.Node {
+func (r importedRule) saidCondition(operator string, value *yaml.Node) *yaml.Node {
 	n := mapping()
-	put(n, "field", text(r.field))
-	put(n, "operator", text(operator))
-	put(n, "value", value)
+	putValue(n, "field", textNode(r.field))
+	putValue(n, "operator", textNode(operator))
+	putValue(n, "value", value)
 	return n
 }
 
 // anything holds wherever the field is there.
-func (r rule) anything() *yaml.Node { return r.said("matches", text(`\A`)) }
+func (r importedRule) anything() *yaml.Node { return r.saidCondition("matches", textNode(`\A`)) }
 
 // membership is in and not_in. With a text they are about its parts.
-func (r rule) membership() (holding, *yaml.Node, string) {
+func (r importedRule) membership() (holding, *yaml.Node, string) {
 	o := r.operand
 	var members []string
 	switch o.kind {
 	case isList:
-		members = o.texts()
+		members = o.listTexts()
 	case isText:
-		if members = parts(o.text); members == nil {
+		if members = splitParts(o.text); members == nil {
 			return unknown, nil, "that something is a part of so long a text can't be said"
 		}
 	case isOther:
 		if o.node.Kind == yaml.MappingNode {
-			for key := range pairs(o.node) {
+			for key := range pairsOf(o.node) {
 				if k := operandOf(key); k.kind == isText {
 					members = append(members, k.text)
 				}
@@ -184,15 +184,15 @@ func (r rule) membership() (holding, *yaml.Node, string) {
 	if !slices.Contains(members, "") {
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, one := range members {
-			list.Content = append(list.Content, text(one))
+			list.Content = append(list.Content, textNode(one))
 		}
-		return sometimes, r.said(r.operator, list), ""
+		return sometimes, r.saidCondition(r.operator, list), ""
 	}
 	return r.withEmpty(members)
 }
 
 // withEmpty is membership in a list that has the empty text, which our lists can't.
-func (r rule) withEmpty(members []string) (holding, *yaml.Node, string) {
+func (r importedRule) withEmpty(members []string) (holding, *yaml.Node, string) {
 	if r.operator == "not_in" {
 		return unknown, nil, "a list with an empty text is not read with not_in"
 	}
@@ -200,14 +200,14 @@ func (r rule) withEmpty(members []string) (holding, *yaml.Node, string) {
 	for _, one := range members {
 		forms = append(forms, regexp.QuoteMeta(one))
 	}
-	return sometimes, r.said("matches", text(`\A(?:`+strings.Join(forms, "|")+`)\Z`)), ""
+	return sometimes, r.saidCondition("matches", textNode(`\A(?:`+strings.Join(forms, "|")+`)\Z`)), ""
 }
 
 // maxParts bounds a text of which all parts are written out.
 const maxParts = 24
 
-// parts are all parts of a short text, the empty one among them; nil: it is too long.
-func parts(s string) []string {
+// splitParts are all parts of a short text, the empty one among them; nil: it is too long.
+func splitParts(s string) []string {
 	runes := []rune(s)
 	if len(runes) > maxParts {
 		return nil
@@ -224,23 +224,23 @@ func parts(s string) []string {
 }
 
 // expression is matches, which in Python turns the operand into a text.
-func (r rule) expression() (holding, *yaml.Node, string) {
+func (r importedRule) expression() (holding, *yaml.Node, string) {
 	o := r.operand
 	switch {
 	case o.kind == isText && o.text == "":
 		return always, r.anything(), "an empty expression matches everything"
 	case o.kind == isText:
-		return sometimes, r.said("matches", text(o.text)), ""
+		return sometimes, r.saidCondition("matches", textNode(o.text)), ""
 	case o.kind == isNull:
-		return sometimes, r.said("matches", text("None")), ""
+		return sometimes, r.saidCondition("matches", textNode("None")), ""
 	case o.kind == isBoolean:
 		word := "False"
 		if slices.Contains([]string{"true", "yes", "on"}, strings.ToLower(o.text)) {
 			word = "True"
 		}
-		return sometimes, r.said("matches", text(word)), ""
+		return sometimes, r.saidCondition("matches", textNode(word)), ""
 	case o.kind == isNumber && whole.MatchString(o.text):
-		return sometimes, r.said("matches", text(o.text)), ""
+		return sometimes, r.saidCondition("matches", textNode(o.text)), ""
 	}
 	return unknown, nil, "the expression is no text"
 }
@@ -250,7 +250,7 @@ var whole = regexp.MustCompile(`^(?:0|-?[1-9][0-9]{0,17})$`)
 
 // mayFail tells whether a condition that can't be said here may be one that can't be evaluated
 // anywhere: then there is a denial in it.
-func (r rule) mayFail() bool {
+func (r importedRule) mayFail() bool {
 	switch r.operator {
 	case "matches":
 		return r.operand.kind != isNumber
@@ -261,12 +261,12 @@ func (r rule) mayFail() bool {
 }
 
 // ofArgument compares one argument of a tool, which has a type of its own. Our rules compare it as Python does.
-func (r rule) ofArgument() (holding, *yaml.Node, string) {
+func (r importedRule) ofArgument() (holding, *yaml.Node, string) {
 	o := r.operand
 	simple := func(o operand) (*yaml.Node, bool) {
 		switch {
 		case o.kind == isText && o.text != "":
-			return text(o.text), true
+			return textNode(o.text), true
 		case o.kind == isNumber && whole.MatchString(o.text):
 			return &yaml.Node{Kind: yaml.ScalarNode, Value: o.text}, true
 		case o.kind == isBoolean && (o.text == "true" || o.text == "false"):
@@ -277,7 +277,7 @@ func (r rule) ofArgument() (holding, *yaml.Node, string) {
 	const why = "an argument can't be compared with such a value"
 	if r.operator != "in" && r.operator != "not_in" {
 		if value, ok := simple(o); ok {
-			return sometimes, r.said(r.operator, value), ""
+			return sometimes, r.saidCondition(r.operator, value), ""
 		}
 		return unknown, nil, why
 	}
@@ -292,5 +292,5 @@ func (r rule) ofArgument() (holding, *yaml.Node, string) {
 	if len(list.Content) == 0 {
 		return unknown, nil, why
 	}
-	return sometimes, r.said(r.operator, list), ""
+	return sometimes, r.saidCondition(r.operator, list), ""
 }

@@ -48,7 +48,7 @@ type converter struct {
 	notes  []Note
 	errs   []error
 	names  map[string]bool // of rules
-	all    []rule          // that were read
+	all    []importedRule  // that were read
 	kept   int             // rules
 	allows bool            // what no rule matches
 }
@@ -57,7 +57,7 @@ type converter struct {
 // An error is fault.ErrInvalid, has a line for each thing, and says what to do.
 func Convert(source string, data []byte, opts Options) (Result, error) {
 	c := &converter{source: source, opts: opts, out: mapping(), names: map[string]bool{}}
-	root, err := load(source, data)
+	root, err := loadDocument(source, data)
 	if err != nil {
 		return Result{}, err
 	}
@@ -91,85 +91,85 @@ func joined(errs []error) error {
 	return fault.New(fault.ErrInvalid, "%s", strings.Join(lines, "\n"))
 }
 
-func (c *converter) fail(n *yaml.Node, format string, args ...any) {
+func (c *converter) failAt(n *yaml.Node, format string, args ...any) {
 	c.errs = append(c.errs, fault.Invalid("%s:%d: %s", c.source, n.Line, fmt.Sprintf(format, args...)))
 }
 
-func (c *converter) note(n *yaml.Node, what, format string, args ...any) {
+func (c *converter) noteLeft(n *yaml.Node, what, format string, args ...any) {
 	c.notes = append(c.notes, Note{Line: n.Line, What: what, Says: fmt.Sprintf(format, args...)})
 }
 
 // changed is a note of what is decided otherwise now.
 func (c *converter) changed(n *yaml.Node, what, format string, args ...any) {
-	c.note(n, what, format, args...)
+	c.noteLeft(n, what, format, args...)
 	c.notes[len(c.notes)-1].Changes = true
 }
 
 // document converts the whole of it, key by key.
 func (c *converter) document(root *yaml.Node) {
-	if !slices.ContainsFunc([]string{"rules", "defaults", "network_allowlist", "tool_allowlist", "sandbox_mounts"}, func(key string) bool { return get(root, key) != nil }) {
-		c.fail(root, "this is no policy document of the toolkit: it has neither rules nor defaults nor a list of hosts or tools")
+	if !slices.ContainsFunc([]string{"rules", "defaults", "network_allowlist", "tool_allowlist", "sandbox_mounts"}, func(key string) bool { return getValue(root, key) != nil }) {
+		c.failAt(root, "this is no policy document of the toolkit: it has neither rules nor defaults nor a list of hosts or tools")
 		return
 	}
-	c.head(root)
-	c.defaults(get(root, "defaults"))
-	c.list(root, "network_allowlist", "it is not reachable")
-	c.list(root, "tool_allowlist", "it can't be called")
-	c.mounts(get(root, "sandbox_mounts"))
-	c.rules(get(root, "rules"))
-	for key := range pairs(root) {
+	c.convertHead(root)
+	c.defaults(getValue(root, "defaults"))
+	c.convertList(root, "network_allowlist", "it is not reachable")
+	c.convertList(root, "tool_allowlist", "it can't be called")
+	c.mounts(getValue(root, "sandbox_mounts"))
+	c.convertRules(getValue(root, "rules"))
+	for key := range pairsOf(root) {
 		switch key.Value {
 		case "name", "version", "description", "defaults", "network_allowlist", "tool_allowlist", "sandbox_mounts", "rules":
 		case "inherit", "scope":
-			c.note(key, key.Value, "left out: one document is the whole policy, as it is in that evaluator's flat list")
+			c.noteLeft(key, key.Value, "left out: one document is the whole policy, as it is in that evaluator's flat list")
 		case "metadata", "disclaimer":
-			c.note(key, key.Value, "left out: it is for people only")
+			c.noteLeft(key, key.Value, "left out: it is for people only")
 		default:
-			c.note(key, Clean(key.Value), "left out: no release of the toolkit reads it")
+			c.noteLeft(key, Clean(key.Value), "left out: no release of the toolkit reads it")
 		}
 	}
 }
 
-// head has what only names the document.
-func (c *converter) head(root *yaml.Node) {
+// convertHead has what only names the document.
+func (c *converter) convertHead(root *yaml.Node) {
 	for _, key := range []string{"name", "version", "description"} {
-		n := get(root, key)
+		n := getValue(root, key)
 		if n == nil || n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || strings.TrimSpace(Clean(n.Value)) == "" {
 			continue
 		}
-		value := text(strings.TrimSpace(Clean(n.Value)))
-		if sentence := Refusal(pair(key, value)); sentence != "" {
-			c.note(n, key, "left out: %s", sentence)
+		value := textNode(strings.TrimSpace(Clean(n.Value)))
+		if sentence := Refusal(pairOf(key, value)); sentence != "" {
+			c.noteLeft(n, key, "left out: %s", sentence)
 			continue
 		}
-		put(c.out, key, value)
+		putValue(c.out, key, value)
 	}
 }
 
-// list keeps the entries of a list that load.
-func (c *converter) list(root *yaml.Node, key, otherwise string) {
-	n := get(root, key)
+// convertList keeps the entries of a list that load.
+func (c *converter) convertList(root *yaml.Node, key, otherwise string) {
+	n := getValue(root, key)
 	if n == nil || n.ShortTag() == "!!null" {
 		return
 	}
 	if n.Kind != yaml.SequenceNode {
-		c.fail(n, "%s is no list", key)
+		c.failAt(n, "%s is no list", key)
 		return
 	}
 	kept := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, e := range n.Content {
-		if e = follow(e); e.Kind != yaml.ScalarNode {
-			c.fail(e, "%s has what is no text", key)
+		if e = followAlias(e); e.Kind != yaml.ScalarNode {
+			c.failAt(e, "%s has what is no text", key)
 			return
 		}
-		entry := text(e.Value)
-		if sentence := Refusal(pair(key, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{entry}})); sentence != "" {
+		entry := textNode(e.Value)
+		if sentence := Refusal(pairOf(key, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{entry}})); sentence != "" {
 			c.changed(e, key+" "+Clean(e.Value), "left out, so %s: %s", otherwise, sentence)
 			continue
 		}
 		kept.Content = append(kept.Content, entry)
 	}
-	if put(c.out, key, kept); key == "tool_allowlist" {
+	if putValue(c.out, key, kept); key == "tool_allowlist" {
 		c.changed(n, key, "kept: a tool that it does not name can't be called; that evaluator does not look at the list")
 	}
 }
@@ -180,24 +180,24 @@ func (c *converter) mounts(n *yaml.Node) {
 		return
 	}
 	kept := mapping()
-	for key, v := range pairs(n) {
+	for key, v := range pairsOf(n) {
 		if v.ShortTag() == "!!null" {
 			continue
 		}
 		if c.opts.Lenient {
-			c.note(key, "sandbox_mounts."+Clean(key.Value), "left out: release 4.1.0 does not read it")
+			c.noteLeft(key, "sandbox_mounts."+Clean(key.Value), "left out: release 4.1.0 does not read it")
 			continue
 		}
 		one := mapping()
-		put(one, Clean(key.Value), text(v.Value))
-		if sentence := Refusal(pair("sandbox_mounts", one)); sentence != "" {
+		putValue(one, Clean(key.Value), textNode(v.Value))
+		if sentence := Refusal(pairOf("sandbox_mounts", one)); sentence != "" {
 			c.changed(key, "sandbox_mounts."+Clean(key.Value), "left out, so it is not mounted: %s", sentence)
 			continue
 		}
-		put(kept, key.Value, text(v.Value))
+		putValue(kept, key.Value, textNode(v.Value))
 	}
 	if len(kept.Content) > 0 {
-		put(c.out, "sandbox_mounts", kept)
+		putValue(c.out, "sandbox_mounts", kept)
 	}
 }
 
@@ -206,24 +206,24 @@ func (c *converter) defaults(n *yaml.Node) {
 	kept := mapping()
 	action := c.byDefault()
 	if n != nil && n.Kind == yaml.MappingNode {
-		action = c.limits(n, kept)
+		action = c.convertLimits(n, kept)
 	} else if n != nil && n.ShortTag() != "!!null" {
-		c.fail(n, "defaults has to have keys")
+		c.failAt(n, "defaults has to have keys")
 	}
-	if n == nil || get(n, "action") == nil {
+	if n == nil || getValue(n, "action") == nil {
 		at := c.out
 		if n != nil {
 			at = n
 		}
 		if c.opts.Lenient {
-			c.note(at, "defaults.action", "allow, as in release 4.1.0, since the document does not say it; release 5.0.0 would deny")
+			c.noteLeft(at, "defaults.action", "allow, as in release 4.1.0, since the document does not say it; release 5.0.0 would deny")
 		} else {
-			c.note(at, "defaults.action", "deny, as in release 5.0.0, since the document does not say it; release 4.1.0 would allow (--release 4.1.0)")
+			c.noteLeft(at, "defaults.action", "deny, as in release 5.0.0, since the document does not say it; release 4.1.0 would allow (--release 4.1.0)")
 		}
 	}
 	c.allows = action == "allow"
-	kept.Content = slices.Insert(kept.Content, 0, text("action"), text(action))
-	put(c.out, "defaults", kept)
+	kept.Content = slices.Insert(kept.Content, 0, textNode("action"), textNode(action))
+	putValue(c.out, "defaults", kept)
 }
 
 // byDefault is what the release does where a document does not say it.
@@ -234,36 +234,36 @@ func (c *converter) byDefault() string {
 	return "deny"
 }
 
-func (c *converter) limits(n, kept *yaml.Node) (action string) {
+func (c *converter) convertLimits(n, kept *yaml.Node) (action string) {
 	action = c.byDefault()
-	for key, v := range pairs(n) {
+	for key, v := range pairsOf(n) {
 		name := key.Value
 		switch {
 		case v.ShortTag() == "!!null":
 		case name == "action":
 			if action = v.Value; !slices.Contains([]string{"allow", "audit", "deny", "block"}, action) {
-				c.fail(v, "defaults.action is %q; it is allow, audit, deny or block", Clean(action))
+				c.failAt(v, "defaults.action is %q; it is allow, audit, deny or block", Clean(action))
 			}
 			action = map[string]string{"allow": "allow", "audit": "allow"}[action]
 			if action == "" {
 				action = "deny"
 			}
 			if v.Value != action {
-				c.note(v, "defaults.action", "%s: what %s does", action, Clean(v.Value))
+				c.noteLeft(v, "defaults.action", "%s: what %s does", action, Clean(v.Value))
 			}
 		case name == "network_default" && v.Value == "allow":
 			c.changed(v, "defaults.network_default", "deny: an open network is not offered; name the hosts in network_allowlist")
-			put(kept, name, text("deny"))
+			putValue(kept, name, textNode("deny"))
 		case name == "max_tokens" || name == "confidence_threshold":
-			c.note(key, "defaults."+name, "left out: it is about what a model does outside the sandbox")
+			c.noteLeft(key, "defaults."+name, "left out: it is about what a model does outside the sandbox")
 		default:
 			one := mapping()
-			put(one, name, &yaml.Node{Kind: yaml.ScalarNode, Value: v.Value})
-			if sentence := Refusal(pair("defaults", one)); sentence != "" {
+			putValue(one, name, &yaml.Node{Kind: yaml.ScalarNode, Value: v.Value})
+			if sentence := Refusal(pairOf("defaults", one)); sentence != "" {
 				c.changed(key, "defaults."+Clean(name), "left out, so the installation's own holds: %s", sentence)
 				continue
 			}
-			put(kept, name, &yaml.Node{Kind: yaml.ScalarNode, Value: v.Value})
+			putValue(kept, name, &yaml.Node{Kind: yaml.ScalarNode, Value: v.Value})
 		}
 	}
 	return action

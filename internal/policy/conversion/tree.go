@@ -20,8 +20,8 @@ const (
 	maxDepth    = 32
 )
 
-// load reads the one document that data has, a mapping.
-func load(source string, data []byte) (*yaml.Node, error) {
+// loadDocument reads the one document that data has, a mapping.
+func loadDocument(source string, data []byte) (*yaml.Node, error) {
 	if len(data) > maxDocument {
 		return nil, fault.Invalid("%s has %d bytes, and at most %d are read", source, len(data), maxDocument)
 	}
@@ -36,23 +36,23 @@ func load(source string, data []byte) (*yaml.Node, error) {
 	if err := loader.Load(&second); !errors.Is(err, io.EOF) {
 		return nil, fault.Invalid("%s has more than one document", source)
 	}
-	if len(document.Content) == 0 || follow(document.Content[0]).Kind != yaml.MappingNode {
+	if len(document.Content) == 0 || followAlias(document.Content[0]).Kind != yaml.MappingNode {
 		return nil, fault.Invalid("%s is no policy document: it has no keys", source)
 	}
 	left := maxNodes
-	root := follow(document.Content[0])
+	root := followAlias(document.Content[0])
 	return root, measure(source, root, 0, &left)
 }
 
 // measure refuses what costs more than its length to look at, and what means two things.
 func measure(source string, n *yaml.Node, depth int, left *int) error {
-	n = follow(n)
+	n = followAlias(n)
 	if *left--; *left < 0 || depth > maxDepth {
 		return fault.Invalid("%s:%d: the document is larger, or nested deeper, than any policy", source, n.Line)
 	}
 	if n.Kind == yaml.MappingNode {
 		seen := map[string]bool{}
-		for key := range pairs(n) {
+		for key := range pairsOf(n) {
 			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
 				return fault.Invalid("%s:%d: a key has to be a text; merge keys are not read", source, key.Line)
 			}
@@ -70,31 +70,31 @@ func measure(source string, n *yaml.Node, depth int, left *int) error {
 	return nil
 }
 
-// follow gives what an alias stands for.
-func follow(n *yaml.Node) *yaml.Node {
+// followAlias gives what an alias stands for.
+func followAlias(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
 	}
 	return n
 }
 
-// pairs are the keys and values of a mapping.
-func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+// pairsOf are the keys and values of a mapping.
+func pairsOf(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(*yaml.Node, *yaml.Node) bool) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if !yield(follow(n.Content[i]), follow(n.Content[i+1])) {
+			if !yield(followAlias(n.Content[i]), followAlias(n.Content[i+1])) {
 				return
 			}
 		}
 	}
 }
 
-// get is a mapping's value; nil if it lacks the key, or is no mapping.
-func get(n *yaml.Node, name string) *yaml.Node {
+// getValue is a mapping's value; nil if it lacks the key, or is no mapping.
+func getValue(n *yaml.Node, name string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
-	for key, v := range pairs(n) {
+	for key, v := range pairsOf(n) {
 		if key.Value == name {
 			return v
 		}
@@ -104,16 +104,18 @@ func get(n *yaml.Node, name string) *yaml.Node {
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
 
-func put(n *yaml.Node, key string, v *yaml.Node) { n.Content = append(n.Content, text(key), v) }
+func putValue(n *yaml.Node, key string, v *yaml.Node) {
+	n.Content = append(n.Content, textNode(key), v)
+}
 
-func pair(key string, v *yaml.Node) *yaml.Node {
+func pairOf(key string, v *yaml.Node) *yaml.Node {
 	n := mapping()
-	put(n, key, v)
+	putValue(n, key, v)
 	return n
 }
 
-// text is a scalar that is a text to every reader.
-func text(s string) *yaml.Node {
+// textNode is a scalar that is a text to every reader.
+func textNode(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	if plain := (&yaml.Node{Kind: yaml.ScalarNode, Value: s}); plain.ShortTag() != "!!str" || policy.InYAML11(plain) != "" || strings.ContainsAny(s, ":#{}[]&*!|>'\"%@`\\,?-") || strings.TrimSpace(s) != s {
 		n.Style = yaml.DoubleQuotedStyle

@@ -84,7 +84,7 @@ func TestClasses(t *testing.T) {
 		for r := range p.everything {
 			want := p.ranges[name](r)
 			inASCII := want && r <= unicode.MaxASCII && (name != "s" || r < 0x1c || r > 0x1f)
-			if positive.has(r) != want || negative.has(r) == want || inside.has(r) == want || ascii.has(r) != inASCII {
+			if positive.hasRune(r) != want || negative.hasRune(r) == want || inside.hasRune(r) == want || ascii.hasRune(r) != inASCII {
 				t.Errorf("%U is in \\%s: %v, and one of the sets says otherwise", r, name, want)
 			}
 			if want {
@@ -122,7 +122,7 @@ func TestCases(t *testing.T) {
 				t.Errorf("(?i)%U is read", r)
 			}
 			same := characterSet(t, "(?i)[\U00010000-\U0010ffff]")
-			if !same.has(r) {
+			if !same.hasRune(r) {
 				t.Errorf("a range leaves %U out", r)
 			}
 			continue
@@ -166,7 +166,7 @@ func characterSet(t *testing.T, text string) *set {
 func allOf(s *set, text string) []rune {
 	var all []rune
 	for _, r := range text {
-		if s.has(r) {
+		if s.hasRune(r) {
 			all = append(all, r)
 		}
 	}

@@ -13,18 +13,18 @@ const (
 
 // escape goes on after a "\" that is not in brackets.
 func (p *parser) escape(m modes) (*node, error) {
-	c := p.peek()
-	if where, is := m.placeOf(c); is {
+	c := p.peekRune()
+	if where, is := m.placeOfLetter(c); is {
 		p.next++
 		return &node{kind: at, place: where}, nil
 	}
 	if isClass(c) {
 		p.next++
 		s := &set{classes: []class{class(c)}, ascii: m.ascii}
-		return &node{kind: one, set: s.seal()}, nil
+		return &node{kind: one, set: s.sealSet()}, nil
 	}
 	if '1' <= c && c <= '9' && !p.threeOctal() {
-		return nil, p.fail("a reference to a group, which is not read")
+		return nil, p.failHere("a reference to a group, which is not read")
 	}
 	r, err := p.escaped()
 	if err != nil {
@@ -33,8 +33,8 @@ func (p *parser) escape(m modes) (*node, error) {
 	return p.character(r, m)
 }
 
-// placeOf is what an escaped letter says of where one is.
-func (m modes) placeOf(c rune) (place, bool) {
+// placeOfLetter is what an escaped letter says of where one is.
+func (m modes) placeOfLetter(c rune) (positionKind, bool) {
 	switch c {
 	case 'A':
 		return textBegin, true
@@ -67,57 +67,57 @@ func (p *parser) threeOctal() bool {
 
 // escaped reads the character that is written after a "\".
 func (p *parser) escaped() (rune, error) {
-	if !p.more() {
-		return 0, p.fail("a \\ at the end")
+	if !p.hasMore() {
+		return 0, p.failHere("a \\ at the end")
 	}
-	c := p.peek()
+	c := p.peekRune()
 	if strings.ContainsRune(octal, c) {
-		return p.number(octal, 8, 1, 3)
+		return p.parseNumber(octal, 8, 1, 3)
 	}
 	p.next++
 	switch c {
 	case 'x':
-		return p.number(hexadecimal, 16, 2, 2)
+		return p.parseNumber(hexadecimal, 16, 2, 2)
 	case 'u':
-		return p.number(hexadecimal, 16, 4, 4)
+		return p.parseNumber(hexadecimal, 16, 4, 4)
 	case 'U':
-		return p.number(hexadecimal, 16, 8, 8)
+		return p.parseNumber(hexadecimal, 16, 8, 8)
 	case 'N':
-		return 0, p.fail("a character by its name, which is not read; write its number, as in \\u20ac")
+		return 0, p.failHere("a character by its name, which is not read; write its number, as in \\u20ac")
 	}
 	if i := strings.IndexRune("abfnrtv", c); i >= 0 {
 		return rune("\a\b\f\n\r\t\v"[i]), nil
 	}
 	if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '8' || c == '9' {
-		return 0, p.fail("\\%c, which Python has not", c)
+		return 0, p.failHere("\\%c, which Python has not", c)
 	}
 	return c, nil
 }
 
-// number reads a character's number.
-func (p *parser) number(digits string, base, least, most int) (rune, error) {
-	text := p.while(digits, most)
+// parseNumber reads a character's number.
+func (p *parser) parseNumber(digits string, base, least, most int) (rune, error) {
+	text := p.takeWhile(digits, most)
 	n, err := strconv.ParseUint(text, base, 32)
 	switch {
 	case len(text) < least || err != nil:
-		return 0, p.fail("an escape that is not whole")
+		return 0, p.failHere("an escape that is not whole")
 	case base == 8 && n > 0o377:
-		return 0, p.fail("an octal escape above 377")
+		return 0, p.failHere("an octal escape above 377")
 	case n > utf8.MaxRune || !utf8.ValidRune(rune(n)):
-		return 0, p.fail("an escape that is no character")
+		return 0, p.failHere("an escape that is no character")
 	}
 	return rune(n), nil
 }
 
 // bracket goes on after "[".
 func (p *parser) bracket(m modes) (*node, error) {
-	s := &set{fold: m.fold, ascii: m.ascii, negated: p.skip("^")}
+	s := &set{fold: m.fold, ascii: m.ascii, negated: p.skipText("^")}
 	for empty := true; ; empty = false {
-		if !p.more() {
-			return nil, p.fail("a [ without its ]")
+		if !p.hasMore() {
+			return nil, p.failHere("a [ without its ]")
 		}
-		if !empty && p.skip("]") {
-			return &node{kind: one, set: s.seal()}, nil
+		if !empty && p.skipText("]") {
+			return &node{kind: one, set: s.sealSet()}, nil
 		}
 		if err := p.element(s); err != nil {
 			return nil, err
@@ -127,43 +127,43 @@ func (p *parser) bracket(m modes) (*node, error) {
 
 // element reads a character, a class or a range of a set.
 func (p *parser) element(s *set) error {
-	if p.skip("[:") {
-		return p.fail("a class like [:alpha:], which Python reads as something else")
+	if p.skipText("[:") {
+		return p.failHere("a class like [:alpha:], which Python reads as something else")
 	}
-	low, isSet, err := p.bound(s)
+	low, isSet, err := p.parseBound(s)
 	if err != nil {
 		return err
 	}
-	if p.peek() != '-' || p.next+1 < len(p.text) && p.text[p.next+1] == ']' {
+	if p.peekRune() != '-' || p.next+1 < len(p.text) && p.text[p.next+1] == ']' {
 		if !isSet {
-			s.spans = append(s.spans, span{low, low})
+			s.spans = append(s.spans, runeRange{low, low})
 			return p.checkCase(s, low)
 		}
 		return nil
 	}
 	p.next++
-	if !p.more() {
-		return p.fail("a [ without its ]")
+	if !p.hasMore() {
+		return p.failHere("a [ without its ]")
 	}
-	high, alsoSet, err := p.bound(s)
+	high, alsoSet, err := p.parseBound(s)
 	if err != nil {
 		return err
 	}
 	if isSet || alsoSet || high < low {
-		return p.fail("an invalid range")
+		return p.failHere("an invalid range")
 	}
-	s.spans = append(s.spans, span{low, high})
+	s.spans = append(s.spans, runeRange{low, high})
 	return nil
 }
 
-// bound reads a character of a set, or adds a class to it.
-func (p *parser) bound(s *set) (r rune, isClassOf bool, err error) {
-	if !p.skip("\\") {
-		r = p.peek()
+// parseBound reads a character of a set, or adds a class to it.
+func (p *parser) parseBound(s *set) (r rune, isClassOf bool, err error) {
+	if !p.skipText("\\") {
+		r = p.peekRune()
 		p.next++
 		return r, false, nil
 	}
-	if c := p.peek(); isClass(c) {
+	if c := p.peekRune(); isClass(c) {
 		p.next++
 		s.classes = append(s.classes, class(c))
 		return 0, true, nil

@@ -19,12 +19,12 @@ type Expression struct {
 
 // Parse reads an expression.
 func Parse(text string) (*Expression, error) {
-	tree, err := parse(text)
+	tree, err := parseExpression(text)
 	if err != nil {
 		return nil, err
 	}
 	b := builder{steps: []step{{op: accept}}}
-	e := &Expression{start: b.lay(tree, 0)}
+	e := &Expression{start: b.layNode(tree, 0)}
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -32,16 +32,16 @@ func Parse(text string) (*Expression, error) {
 	for _, s := range e.steps {
 		e.inner = e.inner || s.op == check && (s.place == noWordEdge || s.place == noASCIIWordEdge)
 	}
-	e.begin(e.start, make([]bool, len(e.steps)))
+	e.collectFirst(e.start, make([]bool, len(e.steps)))
 	return e, nil
 }
 
 // Size is how many steps the expression takes, at most 20000.
 func (e *Expression) Size() int { return len(e.steps) }
 
-// begin collects into first what can be taken from a step on, as if every
+// collectFirst collects into first what can be taken from a step on, as if every
 // place were as it should be.
-func (e *Expression) begin(i int, seen []bool) {
+func (e *Expression) collectFirst(i int, seen []bool) {
 	for !seen[i] {
 		seen[i] = true
 		s := &e.steps[i]
@@ -54,7 +54,7 @@ func (e *Expression) begin(i int, seen []bool) {
 			e.first[1] |= s.set.low[1]
 			return
 		case fork:
-			e.begin(s.other, seen)
+			e.collectFirst(s.other, seen)
 		case check:
 		}
 		i = s.next
@@ -79,7 +79,7 @@ func (e *Expression) FindUntil(text string, over func() bool) (found, ok, givenU
 	ask := 0
 	m := machine{steps: e.steps, seen: make([]int, len(e.steps))}
 	here := position{before: none, left: len(text)}
-	here.after, here.size = decode(text)
+	here.after, here.size = decodeRune(text)
 	for at := 0; ; {
 		if at >= ask {
 			if over() {
@@ -88,15 +88,15 @@ func (e *Expression) FindUntil(text string, over func() bool) (found, ok, givenU
 			ask = at + askEach
 		}
 		if len(m.now) > 0 || e.mayBegin(here.after) {
-			m.follow(e.start, &here, at)
+			m.followStep(e.start, &here, at)
 		}
 		if m.found || here.after == none {
 			return m.found, true, false
 		}
 		at += here.size
 		here.before, here.left = here.after, len(text)-at
-		here.after, here.size = decode(text[at:])
-		m.take(&here, at)
+		here.after, here.size = decodeRune(text[at:])
+		m.takeRune(&here, at)
 		if m.found {
 			return true, true, false
 		}
@@ -114,7 +114,7 @@ func (e *Expression) mayBegin(r rune) bool {
 // none stands for what is before the text and after it.
 const none rune = -1
 
-func decode(text string) (rune, int) {
+func decodeRune(text string) (rune, int) {
 	if text == "" {
 		return none, 0
 	}
@@ -128,7 +128,7 @@ type position struct {
 	left          int // bytes to the text's end
 }
 
-func (p *position) is(c place) bool {
+func (p *position) isPlace(c positionKind) bool {
 	switch c {
 	case textBegin:
 		return p.before == none
@@ -162,8 +162,8 @@ type machine struct {
 	found bool
 }
 
-// follow reaches a step, and what can be reached from it without a character.
-func (m *machine) follow(i int, p *position, at int) {
+// followStep reaches a step, and what can be reached from it without a character.
+func (m *machine) followStep(i int, p *position, at int) {
 	m.stack = append(m.stack[:0], i)
 	for len(m.stack) > 0 {
 		i := m.stack[len(m.stack)-1]
@@ -179,7 +179,7 @@ func (m *machine) follow(i int, p *position, at int) {
 		case take:
 			m.now = append(m.now, i)
 		case check:
-			if p.is(s.place) {
+			if p.isPlace(s.place) {
 				m.stack = append(m.stack, s.next)
 			}
 		case fork:
@@ -188,13 +188,13 @@ func (m *machine) follow(i int, p *position, at int) {
 	}
 }
 
-// take goes over the character before p, to p.
-func (m *machine) take(p *position, at int) {
+// takeRune goes over the character before p, to p.
+func (m *machine) takeRune(p *position, at int) {
 	waiting := m.now
 	m.now = m.old[:0]
 	for _, i := range waiting {
-		if s := &m.steps[i]; s.set.has(p.before) {
-			if m.follow(s.next, p, at); m.found {
+		if s := &m.steps[i]; s.set.hasRune(p.before) {
+			if m.followStep(s.next, p, at); m.found {
 				return
 			}
 		}

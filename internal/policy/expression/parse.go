@@ -19,7 +19,7 @@ type parser struct {
 	names map[string]bool // of groups
 }
 
-func parse(text string) (*node, error) {
+func parseExpression(text string) (*node, error) {
 	p := &parser{text: []rune(text), names: map[string]bool{}}
 	m, err := p.globalFlags()
 	if err != nil {
@@ -29,29 +29,29 @@ func parse(text string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.more() {
-		return nil, p.fail("an unbalanced )")
+	if p.hasMore() {
+		return nil, p.failHere("an unbalanced )")
 	}
 	return n, nil
 }
 
-// fail is an error where the parser is.
-func (p *parser) fail(format string, args ...any) error {
+// failHere is an error where the parser is.
+func (p *parser) failHere(format string, args ...any) error {
 	return fmt.Errorf("at character %d: %s", max(p.next, 1), fmt.Sprintf(format, args...))
 }
 
-func (p *parser) more() bool { return p.next < len(p.text) }
+func (p *parser) hasMore() bool { return p.next < len(p.text) }
 
-// peek is the next character; none at the end.
-func (p *parser) peek() rune {
-	if !p.more() {
+// peekRune is the next character; none at the end.
+func (p *parser) peekRune() rune {
+	if !p.hasMore() {
 		return none
 	}
 	return p.text[p.next]
 }
 
-// skip goes over a text if it is next.
-func (p *parser) skip(s string) bool {
+// skipText goes over a text if it is next.
+func (p *parser) skipText(s string) bool {
 	n := p.next
 	for _, r := range s {
 		if n == len(p.text) || p.text[n] != r {
@@ -70,7 +70,7 @@ func (p *parser) choice(m modes) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n.parts = append(n.parts, part); !p.skip("|") {
+		if n.parts = append(n.parts, part); !p.skipText("|") {
 			return n, nil
 		}
 	}
@@ -78,8 +78,8 @@ func (p *parser) choice(m modes) (*node, error) {
 
 func (p *parser) sequence(m modes) (*node, error) {
 	n := &node{kind: sequence}
-	for p.more() && p.peek() != '|' && p.peek() != ')' {
-		if p.skip("(?#") {
+	for p.hasMore() && p.peekRune() != '|' && p.peekRune() != ')' {
+		if p.skipText("(?#") {
 			if err := p.comment(); err != nil {
 				return nil, err
 			}
@@ -95,7 +95,7 @@ func (p *parser) sequence(m modes) (*node, error) {
 			}
 			continue
 		}
-		item, err := p.item(m)
+		item, err := p.parseItem(m)
 		if err != nil {
 			return nil, err
 		}
@@ -107,24 +107,24 @@ func (p *parser) sequence(m modes) (*node, error) {
 // repeat reads "*", "+", "?" and "{2,3}". Other braces are characters.
 func (p *parser) repeat() (least, most int, is bool, err error) {
 	switch {
-	case p.skip("*"):
+	case p.skipText("*"):
 		return 0, unlimited, true, nil
-	case p.skip("+"):
+	case p.skipText("+"):
 		return 1, unlimited, true, nil
-	case p.skip("?"):
+	case p.skipText("?"):
 		return 0, 1, true, nil
-	case p.peek() != '{':
+	case p.peekRune() != '{':
 		return 0, 0, false, nil
 	}
 	begin := p.next
 	p.next++
-	low := p.while("0123456789", len(p.text))
+	low := p.takeWhile("0123456789", len(p.text))
 	high := low
-	comma := p.skip(",")
+	comma := p.skipText(",")
 	if comma {
-		high = p.while("0123456789", len(p.text))
+		high = p.takeWhile("0123456789", len(p.text))
 	}
-	if low+high == "" && !comma || !p.skip("}") {
+	if low+high == "" && !comma || !p.skipText("}") {
 		p.next = begin
 		return 0, 0, false, nil
 	}
@@ -137,19 +137,19 @@ func (p *parser) repeat() (least, most int, is bool, err error) {
 			continue
 		}
 		if *bound.to, err = strconv.Atoi(bound.text); err != nil || *bound.to > maxRepeat {
-			return 0, 0, false, p.fail("a repeat of more than %d", maxRepeat)
+			return 0, 0, false, p.failHere("a repeat of more than %d", maxRepeat)
 		}
 	}
 	if most != unlimited && most < least {
-		return 0, 0, false, p.fail("a repeat whose end is before its beginning")
+		return 0, 0, false, p.failHere("a repeat whose end is before its beginning")
 	}
 	return least, most, true, nil
 }
 
-// while reads up to most of some characters.
-func (p *parser) while(some string, most int) string {
+// takeWhile reads up to most of some characters.
+func (p *parser) takeWhile(some string, most int) string {
 	begin := p.next
-	for p.more() && p.next-begin < most && strings.ContainsRune(some, p.peek()) {
+	for p.hasMore() && p.next-begin < most && strings.ContainsRune(some, p.peekRune()) {
 		p.next++
 	}
 	return string(p.text[begin:p.next])
@@ -158,27 +158,27 @@ func (p *parser) while(some string, most int) string {
 // repeated puts the last part of n into a loop.
 func (p *parser) repeated(n *node, least, most int) error {
 	if len(n.parts) == 0 || n.parts[len(n.parts)-1].kind == at {
-		return p.fail("nothing to repeat")
+		return p.failHere("nothing to repeat")
 	}
 	last := &n.parts[len(n.parts)-1]
 	if (*last).kind == loop {
-		return p.fail("a repeat of a repeat")
+		return p.failHere("a repeat of a repeat")
 	}
-	if p.skip("+") {
-		return p.fail("a possessive repeat, which is not read")
+	if p.skipText("+") {
+		return p.failHere("a possessive repeat, which is not read")
 	}
-	p.skip("?") // what is taken first makes no difference to what is found
+	p.skipText("?") // what is taken first makes no difference to what is found
 	*last = &node{kind: loop, parts: []*node{*last}, least: least, most: most}
 	return nil
 }
 
-// item reads what is no repeat.
-func (p *parser) item(m modes) (*node, error) {
-	r := p.peek()
+// parseItem reads what is no repeat.
+func (p *parser) parseItem(m modes) (*node, error) {
+	r := p.peekRune()
 	p.next++
 	switch r {
 	case '(':
-		return p.group(m)
+		return p.parseGroup(m)
 	case '[':
 		return p.bracket(m)
 	case '\\':
@@ -186,9 +186,9 @@ func (p *parser) item(m modes) (*node, error) {
 	case '.':
 		s := &set{negated: true}
 		if !m.dotAll {
-			s.spans = []span{{'\n', '\n'}}
+			s.spans = []runeRange{{'\n', '\n'}}
 		}
-		return &node{kind: one, set: s.seal()}, nil
+		return &node{kind: one, set: s.sealSet()}, nil
 	case '^':
 		if m.lines {
 			return &node{kind: at, place: lineBegin}, nil
@@ -205,15 +205,15 @@ func (p *parser) item(m modes) (*node, error) {
 
 // character is a set of one.
 func (p *parser) character(r rune, m modes) (*node, error) {
-	s := &set{spans: []span{{r, r}}, fold: m.fold, ascii: m.ascii}
-	return &node{kind: one, set: s.seal()}, p.checkCase(s, r)
+	s := &set{spans: []runeRange{{r, r}}, fold: m.fold, ascii: m.ascii}
+	return &node{kind: one, set: s.sealSet()}, p.checkCase(s, r)
 }
 
 // checkCase refuses a character on which Python itself goes wrong: next to
 // others it does not find an upper case that is beyond the basic plane.
 func (p *parser) checkCase(s *set, r rune) error {
 	if s.fold && !s.ascii && r > 0xffff && nextCase(r, false) != r {
-		return p.fail("the flag i with a letter beyond U+FFFF, which is not read")
+		return p.failHere("the flag i with a letter beyond U+FFFF, which is not read")
 	}
 	return nil
 }

@@ -7,32 +7,32 @@ import (
 
 // node is a part of a parsed expression.
 type node struct {
-	kind  kind
+	kind  stepKind
 	parts []*node
 	set   *set
-	place place
+	place positionKind
 	// of a loop
 	least, most int
 }
 
-type kind byte
+type stepKind byte
 
 const (
-	sequence kind = iota // of parts
-	choice               // between parts
-	loop                 // of its one part
-	one                  // character of a set
-	at                   // a place
+	sequence stepKind = iota // of parts
+	choice                   // between parts
+	loop                     // of its one part
+	one                      // character of a set
+	at                       // a place
 )
 
 // unlimited is the most of a loop without an end.
 const unlimited = -1
 
-// place is a condition on where in the text one is.
-type place byte
+// positionKind is a condition on where in the text one is.
+type positionKind byte
 
 const (
-	textBegin place = iota
+	textBegin positionKind = iota
 	textEnd
 	lastLineEnd // the text's end, or before a line feed that ends it
 	lineBegin
@@ -49,7 +49,7 @@ type step struct {
 	next  int
 	other int // of a fork
 	set   *set
-	place place
+	place positionKind
 }
 
 type op byte
@@ -73,7 +73,7 @@ type builder struct {
 	err   error
 }
 
-func (b *builder) add(s step) int {
+func (b *builder) addStep(s step) int {
 	if len(b.steps) >= maxSteps {
 		b.err = errTooLarge
 		return 0
@@ -82,27 +82,27 @@ func (b *builder) add(s step) int {
 	return len(b.steps) - 1
 }
 
-// lay puts n before next and returns where it begins.
-func (b *builder) lay(n *node, next int) int {
+// layNode puts n before next and returns where it begins.
+func (b *builder) layNode(n *node, next int) int {
 	if b.err != nil {
 		return 0
 	}
 	switch n.kind {
 	case one:
-		return b.add(step{op: take, set: n.set, next: next})
+		return b.addStep(step{op: take, set: n.set, next: next})
 	case at:
-		return b.add(step{op: check, place: n.place, next: next})
+		return b.addStep(step{op: check, place: n.place, next: next})
 	case loop:
 		return b.layLoop(n, next)
 	case choice:
-		begin := b.lay(n.parts[len(n.parts)-1], next)
+		begin := b.layNode(n.parts[len(n.parts)-1], next)
 		for i := len(n.parts) - 2; i >= 0; i-- {
-			begin = b.add(step{op: fork, next: b.lay(n.parts[i], next), other: begin})
+			begin = b.addStep(step{op: fork, next: b.layNode(n.parts[i], next), other: begin})
 		}
 		return begin
 	case sequence:
 		for _, part := range slices.Backward(n.parts) {
-			next = b.lay(part, next)
+			next = b.layNode(part, next)
 		}
 	}
 	return next
@@ -111,17 +111,17 @@ func (b *builder) lay(n *node, next int) int {
 func (b *builder) layLoop(n *node, next int) int {
 	part, begin := n.parts[0], next
 	if n.most == unlimited {
-		begin = b.add(step{op: fork, other: next})
-		inner := b.lay(part, begin)
+		begin = b.addStep(step{op: fork, other: next})
+		inner := b.layNode(part, begin)
 		if b.err == nil {
 			b.steps[begin].next = inner
 		}
 	}
 	for range n.most - n.least { // none if unlimited
-		begin = b.add(step{op: fork, next: b.lay(part, begin), other: next})
+		begin = b.addStep(step{op: fork, next: b.layNode(part, begin), other: next})
 	}
 	for range n.least {
-		begin = b.lay(part, begin)
+		begin = b.layNode(part, begin)
 	}
 	return begin
 }

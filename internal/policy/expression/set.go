@@ -5,12 +5,12 @@ import "unicode"
 // class is one of \d, \s and \w.
 type class byte
 
-// span is the characters from lo to hi.
-type span struct{ lo, hi rune }
+// runeRange is the characters from lo to hi.
+type runeRange struct{ lo, hi rune }
 
 // set is the characters that one place of the text may have.
 type set struct {
-	spans   []span
+	spans   []runeRange
 	classes []class // in capitals: what is not in the class
 	negated bool
 	fold    bool // either case matches
@@ -19,26 +19,26 @@ type set struct {
 	low [2]uint64 // the answers for ASCII; see seal
 }
 
-// seal computes the answers for ASCII. A set is not changed after it.
-func (s *set) seal() *set {
+// sealSet computes the answers for ASCII. A set is not changed after it.
+func (s *set) sealSet() *set {
 	for r := range rune(unicode.MaxASCII + 1) {
-		if s.holds(r) {
+		if s.holdsRune(r) {
 			s.low[r/64] |= 1 << (r % 64)
 		}
 	}
 	return s
 }
 
-func (s *set) has(r rune) bool {
+func (s *set) hasRune(r rune) bool {
 	if r <= unicode.MaxASCII {
 		return s.low[r/64]&(1<<(r%64)) != 0
 	}
-	return s.holds(r)
+	return s.holdsRune(r)
 }
 
-func (s *set) holds(r rune) bool {
+func (s *set) holdsRune(r rune) bool {
 	for _, c := range s.classes {
-		if c.has(r, s.ascii) {
+		if c.hasRune(r, s.ascii) {
 			return !s.negated
 		}
 	}
@@ -64,7 +64,7 @@ func (s *set) inSpans(r rune) bool {
 	return false
 }
 
-func (c class) has(r rune, ascii bool) bool {
+func (c class) hasRune(r rune, ascii bool) bool {
 	switch c {
 	case 'd':
 		return isDigit(r, ascii)

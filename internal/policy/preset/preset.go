@@ -61,9 +61,9 @@ type Shipped struct {
 }
 
 // Read reads presets.yaml. An error is a mistake in that file.
-func Read() (Shipped, error) { return parse(text) }
+func Read() (Shipped, error) { return parsePreset(text) }
 
-func parse(text []byte) (Shipped, error) {
+func parsePreset(text []byte) (Shipped, error) {
 	var s Shipped
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)

@@ -63,7 +63,7 @@ func TestMistakes(t *testing.T) {
 		"presets: { a: { means: x, hosts: [ a.example ] } }\nagents: { b: { means: y, presets: [ a ], keys: { a: A } } }": "agent b has a key of the preset a, which has none",
 		"[": "can't be read",
 	} {
-		if s, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || len(s.Presets) > 0 {
+		if s, err := parsePreset([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || len(s.Presets) > 0 {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

@@ -56,7 +56,7 @@ func Text(findings []Finding) string {
 // show.
 func Scan(code string) []Finding {
 	s := &scanner{names: map[string]string{}}
-	s.scan(code, 1, 0)
+	s.scanText(code, 1, 0)
 	return s.found
 }
 
@@ -68,7 +68,7 @@ type scanner struct {
 	hides int               // the line of the first decoding; 0: none
 }
 
-func (s *scanner) add(kind Kind, what string, line int) {
+func (s *scanner) addUse(kind Kind, what string, line int) {
 	if len(what) > maxWhat {
 		what = what[:maxWhat]
 	}
@@ -95,8 +95,8 @@ func (s *scanner) add(kind Kind, what string, line int) {
 	}
 }
 
-// kindOf is what the use of a dotted name tells; "": nothing.
-func kindOf(name string) Kind {
+// kindOfName is what the use of a dotted name tells; "": nothing.
+func kindOfName(name string) Kind {
 	module, member, _ := strings.Cut(name, ".")
 	switch module {
 	case "subprocess", "pty", "pexpect", "sh", "plumbum":

@@ -2,42 +2,42 @@ package pycode
 
 import "strings"
 
-// scan reads a text, of which the first line has a number; nested is how deep it lies in
+// scanText reads a text, of which the first line has a number; nested is how deep it lies in
 // format strings.
-func (s *scanner) scan(code string, line, nested int) {
+func (s *scanner) scanText(code string, line, nested int) {
 	all := tokens(code, line)
 	for i := 0; i < len(all); i++ {
 		t := all[i]
 		switch t.kind {
 		case '!':
-			s.shell(t, nested)
+			s.readShellLine(t, nested)
 		case 'f':
 			s.format(t, nested)
 		case 's':
 			s.literal(t)
 		case 'n':
-			i = s.name(all, i)
+			i = s.readName(all, i)
 		}
 	}
 }
 
-// shell is a line of IPython's.
-func (s *scanner) shell(t token, nested int) {
+// readShellLine is a line of IPython's.
+func (s *scanner) readShellLine(t token, nested int) {
 	text := strings.TrimLeft(t.text, "!%")
 	word, _, _ := strings.Cut(strings.TrimSpace(lineOf(text)), " ")
 	mark := t.text[:len(t.text)-len(text)]
 	if mark == "!" || mark == "!!" {
-		s.add(Process, "!"+word, t.line)
+		s.addUse(Process, "!"+word, t.line)
 		return
 	}
 	switch word {
 	case "bash", "sh", "script", "sx", "system", "!", "ruby", "perl", "javascript", "pip", "conda", "mamba", "uv", "micromamba":
-		s.add(Process, mark+word, t.line)
+		s.addUse(Process, mark+word, t.line)
 	case "run", "load", "loadpy", "load_ext", "macro", "rerun", "recall":
-		s.add(DynamicCode, mark+word, t.line)
+		s.addUse(DynamicCode, mark+word, t.line)
 	case "time", "timeit", "capture", "prun", "debug": // what follows is Python
 		if nested < maxNested {
-			s.scan(strings.TrimPrefix(strings.TrimSpace(text), word), t.line, nested+1)
+			s.scanText(strings.TrimPrefix(strings.TrimSpace(text), word), t.line, nested+1)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (s *scanner) shell(t token, nested int) {
 // format looks into the expressions of a format string.
 func (s *scanner) format(t token, nested int) {
 	if nested >= maxNested {
-		s.add(Obfuscation, "nested-format-strings", t.line)
+		s.addUse(Obfuscation, "nested-format-strings", t.line)
 		return
 	}
 	text := t.text
@@ -67,7 +67,7 @@ func (s *scanner) format(t token, nested int) {
 				break
 			}
 		}
-		s.scan(rest[:end], t.line, nested+1)
+		s.scanText(rest[:end], t.line, nested+1)
 		text = rest[end:]
 	}
 }
@@ -77,12 +77,12 @@ const manyEscapes = 16
 // literal is a string that looks as if it hid something.
 func (s *scanner) literal(t token) {
 	if strings.Count(t.text, `\x`) >= manyEscapes {
-		s.add(Obfuscation, "escaped-text", t.line)
+		s.addUse(Obfuscation, "escaped-text", t.line)
 	}
 }
 
-// name reads what begins with a name, and returns the last token that it took.
-func (s *scanner) name(all []token, i int) int {
+// readName reads what begins with a name, and returns the last token that it took.
+func (s *scanner) readName(all []token, i int) int {
 	switch all[i].text {
 	case "import":
 		return s.imports(all, i)
@@ -93,26 +93,26 @@ func (s *scanner) name(all []token, i int) int {
 		return i // of something that is no name
 	}
 	path, last := dotted(all, i)
-	if whole, known := s.names[head(path)]; known {
+	if whole, known := s.names[headOfPath(path)]; known {
 		path = replaceHead(path, whole)
 	}
 	called := kindAt(all, last+1) == '('
 	if kindAt(all, last+1) == '=' && kindAt(all, last+2) == 'n' && last == i {
-		s.alias(all, i)
+		s.noteAlias(all, i)
 		return i
 	}
-	s.use(path, all, last, called)
+	s.noteUse(path, all, last, called)
 	return last
 }
 
-func head(path string) string {
+func headOfPath(path string) string {
 	first, _, _ := strings.Cut(path, ".")
 	return first
 }
 
 // replaceHead is a path whose first name stands for another path.
 func replaceHead(path, whole string) string {
-	return bounded(whole + strings.TrimPrefix(path, head(path)))
+	return bounded(whole + strings.TrimPrefix(path, headOfPath(path)))
 }
 
 // bounded is a path as far as anything is known by one, so that names that stand for others do not grow.
@@ -137,21 +137,21 @@ func kindAt(all []token, i int) rune {
 	return all[i].kind
 }
 
-// alias notes `a = os` and `a = os.system`.
-func (s *scanner) alias(all []token, i int) {
+// noteAlias notes `a = os` and `a = os.system`.
+func (s *scanner) noteAlias(all []token, i int) {
 	path, last := dotted(all, i+2)
 	if kindAt(all, last+1) != '\n' && kindAt(all, last+1) != ';' {
 		return
 	}
-	if whole, known := s.names[head(path)]; known {
+	if whole, known := s.names[headOfPath(path)]; known {
 		s.names[all[i].text] = replaceHead(path, whole)
 	} else if kindOfBuiltin(path) != "" {
 		s.names[all[i].text] = path
 	}
 }
 
-// use is a dotted name where it is used.
-func (s *scanner) use(path string, all []token, last int, called bool) {
+// noteUse is a dotted name where it is used.
+func (s *scanner) noteUse(path string, all []token, last int, called bool) {
 	line := all[last].line
 	argument, constant := "", false
 	if called && kindAt(all, last+2) == 's' && (kindAt(all, last+3) == ')' || kindAt(all, last+3) == ',') {
@@ -160,14 +160,14 @@ func (s *scanner) use(path string, all []token, last int, called bool) {
 	switch {
 	case path == "__import__" || path == "importlib.import_module" || path == "importlib.__import__" || path == "builtins.__import__":
 		if !constant {
-			s.add(Import, path, line)
+			s.addUse(Import, path, line)
 			return
 		}
 		s.module(argument, line)
 	case path == "getattr" && called:
 		s.attribute(all, last)
 	case kindOfBuiltin(path) == DynamicCode:
-		s.add(DynamicCode, path, line)
+		s.addUse(DynamicCode, path, line)
 	case strings.HasPrefix(path, "get_ipython") || strings.HasPrefix(path, "ip.system"):
 		s.ipython(all, last)
 	case decodes(path):
@@ -175,12 +175,12 @@ func (s *scanner) use(path string, all []token, last int, called bool) {
 			s.hides = line
 		}
 		if s.runs {
-			s.add(Obfuscation, "decoded-code", line)
+			s.addUse(Obfuscation, "decoded-code", line)
 		}
-	case kindOf(path) != "" && strings.Contains(path, "."):
-		s.add(kindOf(path), path, line)
+	case kindOfName(path) != "" && strings.Contains(path, "."):
+		s.addUse(kindOfName(path), path, line)
 	case path == "__builtins__" || path == "globals" && called && kindAt(all, last+2) == ')' && kindAt(all, last+3) == '[':
-		s.add(Obfuscation, path, line)
+		s.addUse(Obfuscation, path, line)
 	}
 }
 
@@ -189,10 +189,10 @@ func (s *scanner) ipython(all []token, last int) {
 	for i := last + 1; i < min(len(all), last+6); i++ {
 		switch all[i].text {
 		case "system", "getoutput", "system_raw", "system_piped", "run_line_magic", "run_cell_magic", "magic":
-			s.add(Process, "get_ipython."+all[i].text, all[i].line)
+			s.addUse(Process, "get_ipython."+all[i].text, all[i].line)
 			return
 		case "run_cell", "ex", "ev":
-			s.add(DynamicCode, "get_ipython."+all[i].text, all[i].line)
+			s.addUse(DynamicCode, "get_ipython."+all[i].text, all[i].line)
 			return
 		}
 	}
@@ -204,7 +204,7 @@ func (s *scanner) attribute(all []token, last int) {
 		return
 	}
 	path, end := dotted(all, last+2)
-	whole, known := s.names[head(path)]
+	whole, known := s.names[headOfPath(path)]
 	if !known && path != "__builtins__" && path != "builtins" || kindAt(all, end+1) != ',' {
 		return
 	}
@@ -212,20 +212,20 @@ func (s *scanner) attribute(all []token, last int) {
 		path = replaceHead(path, whole)
 	}
 	if kindAt(all, end+2) == 's' && kindAt(all, end+3) == ')' {
-		if name := bounded(path + "." + bounded(all[end+2].text)); kindOf(name) != "" {
-			s.add(kindOf(name), name, all[last].line)
+		if name := bounded(path + "." + bounded(all[end+2].text)); kindOfName(name) != "" {
+			s.addUse(kindOfName(name), name, all[last].line)
 		}
 		return
 	}
-	if path == "os" || path == "builtins" || path == "__builtins__" || kindOf(path) != "" {
-		s.add(Obfuscation, "getattr-"+path, all[last].line)
+	if path == "os" || path == "builtins" || path == "__builtins__" || kindOfName(path) != "" {
+		s.addUse(Obfuscation, "getattr-"+path, all[last].line)
 	}
 }
 
 // module is one that is imported.
 func (s *scanner) module(name string, line int) {
-	if kind := kindOf(name); kind != "" {
-		s.add(kind, name, line)
+	if kind := kindOfName(name); kind != "" {
+		s.addUse(kind, name, line)
 	}
 }
 
@@ -237,7 +237,7 @@ func (s *scanner) imports(all []token, i int) int {
 		}
 		path, last := dotted(all, i+1)
 		s.module(path, all[last].line)
-		name, stands := head(path), head(path)
+		name, stands := headOfPath(path), headOfPath(path)
 		if kindAt(all, last+1) == 'n' && all[last+1].text == "as" && kindAt(all, last+2) == 'n' {
 			name, stands, last = all[last+2].text, path, last+2
 		}
@@ -265,12 +265,12 @@ func (s *scanner) imported(all []token, i int) int {
 		case '(', ',', ')':
 			last++
 		case '*':
-			s.star(module, next.line)
+			s.noteStar(module, next.line)
 			return last + 1
 		case 'n':
 			path := bounded(module + "." + bounded(next.text))
-			if kindOf(path) != "" {
-				s.add(kindOf(path), path, next.line)
+			if kindOfName(path) != "" {
+				s.addUse(kindOfName(path), path, next.line)
 			}
 			last++
 			name := next.text
@@ -286,10 +286,10 @@ func (s *scanner) imported(all []token, i int) int {
 	return last
 }
 
-// star is `from a import *`.
-func (s *scanner) star(module string, line int) {
-	if kindOf(module) != "" || module == "os" || module == "posix" {
-		s.add(Process, module+".*", line)
+// noteStar is `from a import *`.
+func (s *scanner) noteStar(module string, line int) {
+	if kindOfName(module) != "" || module == "os" || module == "posix" {
+		s.addUse(Process, module+".*", line)
 	}
 	if module == "os" || module == "posix" {
 		for _, name := range []string{"system", "popen", "execv", "execve", "execvp", "spawnv", "fork"} {

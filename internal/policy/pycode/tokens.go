@@ -27,24 +27,24 @@ type tokenizer struct {
 func tokens(code string, line int) []token {
 	t := &tokenizer{rest: code, line: line, start: true}
 	for t.rest != "" {
-		t.next()
+		t.nextToken()
 	}
-	t.put('\n', "")
+	t.putToken('\n', "")
 	return t.out
 }
 
-func (t *tokenizer) put(kind rune, text string) {
+func (t *tokenizer) putToken(kind rune, text string) {
 	t.out = append(t.out, token{kind, text, t.line})
 	t.start = kind == '\n'
 }
 
-func (t *tokenizer) next() {
+func (t *tokenizer) nextToken() {
 	r, size := utf8.DecodeRuneInString(t.rest)
 	switch {
 	case r == '\n':
 		t.rest = t.rest[1:]
 		if t.depth == 0 {
-			t.put('\n', "")
+			t.putToken('\n', "")
 		}
 		t.line++
 	case r == '\\' && strings.HasPrefix(t.rest, "\\\n"):
@@ -54,21 +54,21 @@ func (t *tokenizer) next() {
 		t.rest = t.rest[size:]
 	case r == '#':
 		t.rest = t.rest[len(lineOf(t.rest)):]
-	case (r == '!' || r == '%') && t.shell(r):
+	case (r == '!' || r == '%') && t.takeShellLine(r):
 	case unicode.IsLetter(r) || r == '_':
-		t.name()
+		t.takeName()
 	case r == '"' || r == '\'':
-		t.text("")
+		t.takeString("")
 	case r >= '0' && r <= '9':
 		n := strings.IndexFunc(t.rest, func(r rune) bool { return !unicode.IsDigit(r) && !unicode.IsLetter(r) && r != '.' && r != '_' })
 		if n < 0 {
 			n = len(t.rest)
 		}
-		t.put('0', t.rest[:n])
+		t.putToken('0', t.rest[:n])
 		t.rest = t.rest[n:]
 	default:
 		t.bracket(r)
-		t.put(r, "")
+		t.putToken(r, "")
 		t.rest = t.rest[size:]
 	}
 }
@@ -87,26 +87,26 @@ func (t *tokenizer) bracket(r rune) {
 	}
 }
 
-// shell takes a line that is IPython's and not Python's: "!command", "x = !command",
+// takeShellLine takes a line that is IPython's and not Python's: "!command", "x = !command",
 // "%magic" and "%%magic" at the beginning of a line.
-func (t *tokenizer) shell(r rune) bool {
+func (t *tokenizer) takeShellLine(r rune) bool {
 	assigned := r == '!' && len(t.out) > 0 && t.out[len(t.out)-1].kind == '=' && !strings.HasPrefix(t.rest, "!=")
 	if !t.start && !assigned {
 		return false
 	}
 	line := lineOf(t.rest)
 	if strings.HasPrefix(line, "%%") { // the whole cell is for the magic
-		t.put('!', t.rest)
+		t.putToken('!', t.rest)
 		t.rest = ""
 		return true
 	}
-	t.put('!', line)
+	t.putToken('!', line)
 	t.rest = t.rest[len(line):]
 	return true
 }
 
-// name takes a name, or the letters before a string. Python sees names in their normal form.
-func (t *tokenizer) name() {
+// takeName takes a name, or the letters before a string. Python sees names in their normal form.
+func (t *tokenizer) takeName() {
 	n := strings.IndexFunc(t.rest, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && !unicode.IsMark(r)
 	})
@@ -116,14 +116,14 @@ func (t *tokenizer) name() {
 	name := t.rest[:n]
 	t.rest = t.rest[n:]
 	if len(name) <= 2 && strings.Trim(strings.ToLower(name), "rbuft") == "" && (strings.HasPrefix(t.rest, `"`) || strings.HasPrefix(t.rest, "'")) {
-		t.text(strings.ToLower(name))
+		t.takeString(strings.ToLower(name))
 		return
 	}
-	t.put('n', norm.NFKC.String(name))
+	t.putToken('n', norm.NFKC.String(name))
 }
 
-// text takes a string. Escapes are left as they are but for what a quote needs.
-func (t *tokenizer) text(prefix string) {
+// takeString takes a string. Escapes are left as they are but for what a quote needs.
+func (t *tokenizer) takeString(prefix string) {
 	quote := t.rest[:1]
 	if triple := strings.Repeat(quote, 3); strings.HasPrefix(t.rest, triple) {
 		quote = triple
@@ -147,7 +147,7 @@ func (t *tokenizer) text(prefix string) {
 	if strings.ContainsAny(prefix, "ft") {
 		kind = 'f'
 	}
-	t.put(kind, content)
+	t.putToken(kind, content)
 	t.line += lines
 	t.rest = strings.TrimPrefix(t.rest[end:], quote)
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// bind keeps a mount of a dev container, if a sandbox can have it: as the text of docker's
+// convertMount keeps a mount of a dev container, if a sandbox can have it: as the text of docker's
 // --mount, or as an object.
-func (c *converter) bind(n *node) {
-	if !c.want(n, "an element of mounts", text, object) {
+func (c *converter) convertMount(n *node) {
+	if !c.wantKind(n, "an element of mounts", text, object) {
 		return
 	}
 	options := map[string]string{}
@@ -22,7 +22,7 @@ func (c *converter) bind(n *node) {
 		}
 	}
 	for key, value := range n.members() {
-		if !c.want(value, "a mount's "+key.text, text, boolean) {
+		if !c.wantKind(value, "a mount's "+key.text, text, boolean) {
 			return
 		}
 		options[key.text] = value.text
@@ -39,41 +39,41 @@ func (c *converter) bind(n *node) {
 	what := "mounts " + source
 	switch kind := first("type"); {
 	case kind == "tmpfs":
-		c.leave(n, what, "a sandbox's files are its own, and go with it")
+		c.leaveOut(n, what, "a sandbox's files are its own, and go with it")
 	case kind != "bind":
-		c.leave(n, what, "there are no volumes; home: NAME keeps a home over runs")
+		c.leaveOut(n, what, "there are no volumes; home: NAME keeps a home over runs")
 	default:
 		readOnly := first("readonly", "ro")
-		c.bound(n, what, source, target, readOnly == "" || readOnly == "false" || readOnly == "0")
+		c.addBound(n, what, source, target, readOnly == "" || readOnly == "false" || readOnly == "0")
 	}
 }
 
-// bound keeps a directory of the host.
-func (c *converter) bound(n *node, what, source, target string, writable bool) {
+// addBound keeps a directory of the host.
+func (c *converter) addBound(n *node, what, source, target string, writable bool) {
 	source = strings.Replace(source, "${localWorkspaceFolder}", c.opts.Dir, 1)
 	source, unknown := c.filled(source)
 	target, missing := c.filled(target)
 	at := c.locate(source)
 	switch target = path.Clean(target); {
 	case unknown != "" || missing != "":
-		c.leave(n, what, "%s is known to the tool of the dev container alone", clip(unknown+missing))
+		c.leaveOut(n, what, "%s is known to the tool of the dev container alone", clipText(unknown+missing))
 		return
 	case source == "" || !path.IsAbs(target) || target == "/" || strings.ContainsAny(source+target, ":\n\x00"):
-		c.fail(n, "%s: a bind mount needs a source, and a target that is an absolute path, both without colons", clip(what))
+		c.failAt(n, "%s: a bind mount needs a source, and a target that is an absolute path, both without colons", clipText(what))
 		return
 	case at.area == ofSystem:
-		c.leave(n, what, "a sandbox has a system of its own, and nobody gets the host's, or a socket of it")
+		c.leaveOut(n, what, "a sandbox has a system of its own, and nobody gets the host's, or a socket of it")
 		return
 	case at.area == ofHome:
-		c.leave(n, what, "it is in your home; a sandbox has one of its own, which home: NAME keeps over runs")
+		c.leaveOut(n, what, "it is in your home; a sandbox has one of its own, which home: NAME keeps over runs")
 		return
-	case target == inside || below(target, inside):
-		c.leave(n, what, "%s has the copy of the project", inside)
+	case target == inside || isBelow(target, inside):
+		c.leaveOut(n, what, "%s has the copy of the project", inside)
 		return
 	}
 	for _, tree := range systemTrees() {
-		if below(target, tree) {
-			c.leave(n, what, "a sandbox has a %s of its own", tree)
+		if isBelow(target, tree) {
+			c.leaveOut(n, what, "a sandbox has a %s of its own", tree)
 			return
 		}
 	}
@@ -84,10 +84,10 @@ func (c *converter) bound(n *node, what, source, target string, writable bool) {
 	}
 	switch {
 	case writable && c.hasProject(at):
-		c.note(n, what, "it is mounted read-only, since the project is in it, or it is a part of the project: a run writes to its copy alone")
+		c.noteAt(n, what, "it is mounted read-only, since the project is in it, or it is a part of the project: a run writes to its copy alone")
 	case writable:
 		spec += ":rw"
-		c.note(n, what, "the run can write to %s of the host; take :rw off if it need not", clip(at.path))
+		c.noteAt(n, what, "the run can write to %s of the host; take :rw off if it need not", clipText(at.path))
 	}
 	c.made.Mounts = append(c.made.Mounts, spec)
 }

@@ -10,39 +10,39 @@ import (
 // devContainer converts a devcontainer.json.
 func (c *converter) devContainer(root *node) {
 	c.made.Workspace = "copy"
-	c.note(root, "the project", "the run works in a copy of it, at %s; cofferdam apply brings over what you want of that", inside)
-	c.note(root, "the network", "a dev container reaches everything, and a sandbox what its policy lists: cofferdam policy init, and network_allowlist for hosts")
+	c.noteAt(root, "the project", "the run works in a copy of it, at %s; cofferdam apply brings over what you want of that", inside)
+	c.noteAt(root, "the network", "a dev container reaches everything, and a sandbox what its policy lists: cofferdam policy init, and network_allowlist for hosts")
 	for key, value := range root.members() {
 		switch key.text {
 		case "forwardPorts", "appPort":
-			c.ports(key.text, value)
+			c.convertPorts(key.text, value)
 		case "containerEnv", "remoteEnv":
-			c.environment(key.text, value)
+			c.convertEnvironment(key.text, value)
 		case "mounts":
-			if c.want(value, "mounts", array) {
+			if c.wantKind(value, "mounts", array) {
 				for _, e := range value.items {
-					c.bind(e)
+					c.convertMount(e)
 				}
 			}
 		case "onCreateCommand", "updateContentCommand", "postCreateCommand", "postStartCommand":
 		case "features":
-			if c.want(value, "features", object) {
+			if c.wantKind(value, "features", object) {
 				for feature := range value.members() {
-					c.leave(feature, feature.text, "features aren't installed; a template of your own can have what it brings: docs/templates.md")
+					c.leaveOut(feature, feature.text, "features aren't installed; a template of your own can have what it brings: docs/templates.md")
 				}
 			}
 		case "customizations":
-			c.leave(key, key.text, "it is for an editor, which stays on your host; cofferdam ssh-config brings it in")
+			c.leaveOut(key, key.text, "it is for an editor, which stays on your host; cofferdam ssh-config brings it in")
 		default:
-			c.leave(key, key.text, "%s", devReason(key.text))
+			c.leaveOut(key, key.text, "%s", devReason(key.text))
 		}
 	}
 	for _, key := range []string{"onCreateCommand", "updateContentCommand", "postCreateCommand", "postStartCommand"} {
-		if value := root.get(key); value != nil {
-			c.hook(key, value)
+		if value := root.getValue(key); value != nil {
+			c.convertHook(key, value)
 		}
 	}
-	c.mount()
+	c.writeMounts()
 }
 
 // devReason is why a key is not kept.
@@ -74,26 +74,26 @@ func devReason(key string) string {
 	return "it is not known here"
 }
 
-// ports keeps those that are brought to the host.
-func (c *converter) ports(what string, n *node) {
+// convertPorts keeps those that are brought to the host.
+func (c *converter) convertPorts(what string, n *node) {
 	all := []*node{n}
 	if n.kind == array {
 		all = n.items
 	}
 	for _, e := range all {
-		if !c.want(e, "an element of "+what, number, text) {
+		if !c.wantKind(e, "an element of "+what, number, text) {
 			continue
 		}
 		port := e.text
 		if host, rest, found := strings.Cut(port, ":"); found && host == "localhost" {
 			port = rest
 		} else if found && !isPort(host) {
-			c.leave(e, what+" "+e.text, "it is a port of another container or address, and there is none")
+			c.leaveOut(e, what+" "+e.text, "it is a port of another container or address, and there is none")
 			continue
 		}
 		first, second, _ := strings.Cut(port, ":")
 		if !isPort(first) || second != "" && !isPort(second) {
-			c.fail(e, "%s: %q is no port", what, clip(e.text))
+			c.failAt(e, "%s: %q is no port", what, clipText(e.text))
 			continue
 		}
 		if !slices.Contains(c.made.Ports, port) {
@@ -107,25 +107,25 @@ func isPort(s string) bool {
 	return err == nil && n > 0 && n < 1<<16 && strconv.Itoa(n) == s
 }
 
-// environment keeps variables whose values are known.
-func (c *converter) environment(what string, n *node) {
-	if !c.want(n, what, object) {
+// convertEnvironment keeps variables whose values are known.
+func (c *converter) convertEnvironment(what string, n *node) {
+	if !c.wantKind(n, what, object) {
 		return
 	}
 	for key, value := range n.members() {
 		if value.kind == null {
-			c.leave(key, what+"."+key.text, "null takes a variable away, and there is none")
+			c.leaveOut(key, what+"."+key.text, "null takes a variable away, and there is none")
 			continue
 		}
-		if !c.want(value, what+"."+key.text, text) {
+		if !c.wantKind(value, what+"."+key.text, text) {
 			continue
 		}
 		known, unknown := c.filled(value.text)
 		switch {
 		case key.text == "" || strings.ContainsAny(key.text, "=\x00"):
-			c.fail(key, "%s: %q is no variable", what, clip(key.text))
+			c.failAt(key, "%s: %q is no variable", what, clipText(key.text))
 		case unknown != "":
-			c.leave(key, what+"."+key.text, "%s is known to the tool of the dev container alone", clip(unknown))
+			c.leaveOut(key, what+"."+key.text, "%s is known to the tool of the dev container alone", clipText(unknown))
 		default:
 			if c.made.Environment == nil {
 				c.made.Environment = map[string]string{}
@@ -155,28 +155,28 @@ func (c *converter) filled(s string) (known, unknown string) {
 	return known, unknown
 }
 
-// hook has a command run before each run's own.
-func (c *converter) hook(what string, n *node) {
+// convertHook has a command run before each run's own.
+func (c *converter) convertHook(what string, n *node) {
 	switch n.kind {
 	case object:
 		if len(n.items) > 1 {
-			c.note(n, what, "its commands run one after another")
+			c.noteAt(n, what, "its commands run one after another")
 		}
 		for _, e := range n.items {
-			if c.want(e, "a command of "+what, text, array) {
-				c.hook(what, e)
+			if c.wantKind(e, "a command of "+what, text, array) {
+				c.convertHook(what, e)
 			}
 		}
 		return
 	case text, array:
 	default:
-		c.want(n, what, text, array, object)
+		c.wantKind(n, what, text, array, object)
 		return
 	}
 	line := n.text
 	if n.kind == array {
 		var words []string
-		for _, e := range c.texts(n, what) {
+		for _, e := range c.textsOf(n, what) {
 			words = append(words, quoted(e.text))
 		}
 		line = strings.Join(words, " ")
@@ -185,10 +185,10 @@ func (c *converter) hook(what string, n *node) {
 	switch {
 	case strings.TrimSpace(line) == "":
 	case unknown != "":
-		c.leave(n, what, "%s is known to the tool of the dev container alone", clip(unknown))
+		c.leaveOut(n, what, "%s is known to the tool of the dev container alone", clipText(unknown))
 	default:
 		c.made.Hooks.Start = append(c.made.Hooks.Start, line)
-		c.note(n, what, "runs before the command of each run, which has a new sandbox each time")
+		c.noteAt(n, what, "runs before the command of each run, which has a new sandbox each time")
 	}
 }
 

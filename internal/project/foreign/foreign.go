@@ -89,7 +89,7 @@ type converter struct {
 // Convert reads the settings of another tool. source is their name in messages. An error is
 // fault.ErrInvalid, and has line and column.
 func Convert(source string, data []byte, opts Options) (Result, error) {
-	root, err := parse(source, data)
+	root, err := parseText(source, data)
 	if err != nil {
 		return Result{}, err
 	}
@@ -99,7 +99,7 @@ func Convert(source string, data []byte, opts Options) (Result, error) {
 	}
 	switch format := c.format(root); format {
 	case SRT:
-		c.srt(root)
+		c.convertSRT(root)
 	case DevContainer:
 		c.devContainer(root)
 	default:
@@ -115,9 +115,9 @@ func Convert(source string, data []byte, opts Options) (Result, error) {
 func (c *converter) format(root *node) Format {
 	if c.opts.Format == "" {
 		switch {
-		case root.get("network") != nil && root.get("network").kind == object, root.get("filesystem") != nil:
+		case root.getValue("network") != nil && root.getValue("network").kind == object, root.getValue("filesystem") != nil:
 			c.opts.Format = SRT
-		case slices.ContainsFunc([]string{"image", "build", "dockerFile", "dockerComposeFile", "features", "postCreateCommand", "forwardPorts", "customizations"}, func(key string) bool { return root.get(key) != nil }):
+		case slices.ContainsFunc([]string{"image", "build", "dockerFile", "dockerComposeFile", "features", "postCreateCommand", "forwardPorts", "customizations"}, func(key string) bool { return root.getValue(key) != nil }):
 			c.opts.Format = DevContainer
 		}
 	}
@@ -130,7 +130,7 @@ func (c *converter) result() (Result, error) {
 	if len(c.hosts) > 0 {
 		c.made.Policy = c.opts.PolicyFile
 		var err error
-		if r.Policy, err = c.written("No package is listed, so none is installed: cofferdam policy init shows how to list them.", rules{c.hosts}); err != nil {
+		if r.Policy, err = c.writtenDocument("No package is listed, so none is installed: cofferdam policy init shows how to list them.", rules{c.hosts}); err != nil {
 			return Result{}, err
 		}
 		if _, err := policy.Parse(c.opts.PolicyFile, r.Policy); err != nil {
@@ -138,7 +138,7 @@ func (c *converter) result() (Result, error) {
 		}
 	}
 	var err error
-	if r.Settings, err = c.written("Read it, and then: cofferdam project allow", c.made); err != nil {
+	if r.Settings, err = c.writtenDocument("Read it, and then: cofferdam project allow", c.made); err != nil {
 		return Result{}, err
 	}
 	if _, err := project.Parse(project.File, r.Settings); err != nil {
@@ -152,8 +152,8 @@ func (c *converter) result() (Result, error) {
 	return r, nil
 }
 
-// written is a document with a head for people.
-func (c *converter) written(hint string, document any) ([]byte, error) {
+// writtenDocument is a document with a head for people.
+func (c *converter) writtenDocument(hint string, document any) ([]byte, error) {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "# Made of %s by cofferdam project import.\n# %s\n", conversion.Clean(filepath.Base(c.source)), hint)
 	encoder := yaml.NewEncoder(&text)
@@ -164,24 +164,24 @@ func (c *converter) written(hint string, document any) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// fail notes an error. No more than twenty are told.
-func (c *converter) fail(n *node, format string, args ...any) {
+// failAt notes an error. No more than twenty are told.
+func (c *converter) failAt(n *node, format string, args ...any) {
 	if len(c.errs) < 20 {
 		c.errs = append(c.errs, fmt.Sprintf("%s:%d:%d: %s", c.source, n.line, n.column, fmt.Sprintf(format, args...)))
 	}
 }
 
-func (c *converter) note(n *node, what, format string, args ...any) {
-	c.notes = append(c.notes, Note{Line: n.line, Column: n.column, What: clip(what), Says: fmt.Sprintf(format, args...)})
+func (c *converter) noteAt(n *node, what, format string, args ...any) {
+	c.notes = append(c.notes, Note{Line: n.line, Column: n.column, What: clipText(what), Says: fmt.Sprintf(format, args...)})
 }
 
-// leave notes a key that is left out, with the reason.
-func (c *converter) leave(n *node, what, format string, args ...any) {
-	c.note(n, what, "left out: "+format, args...)
+// leaveOut notes a key that is left out, with the reason.
+func (c *converter) leaveOut(n *node, what, format string, args ...any) {
+	c.noteAt(n, what, "left out: "+format, args...)
 }
 
-// want tells whether a value is of a kind; another one is an error.
-func (c *converter) want(n *node, what string, kinds ...kind) bool {
+// wantKind tells whether a value is of a kind; another one is an error.
+func (c *converter) wantKind(n *node, what string, kinds ...jsonKind) bool {
 	if slices.Contains(kinds, n.kind) {
 		return true
 	}
@@ -189,22 +189,22 @@ func (c *converter) want(n *node, what string, kinds ...kind) bool {
 	for _, k := range kinds {
 		words = append(words, string(k))
 	}
-	c.fail(n, "%s has to be %s, and is %s", what, strings.Join(words, " or "), n.kind)
+	c.failAt(n, "%s has to be %s, and is %s", what, strings.Join(words, " or "), n.kind)
 	return false
 }
 
-// texts are the elements of a list of texts; n may be nil.
-func (c *converter) texts(n *node, what string) []*node {
-	if n == nil || !c.want(n, what, array) {
+// textsOf are the elements of a list of texts; n may be nil.
+func (c *converter) textsOf(n *node, what string) []*node {
+	if n == nil || !c.wantKind(n, what, array) {
 		return nil
 	}
 	for _, e := range n.items {
-		if !c.want(e, "an element of "+what, text) {
+		if !c.wantKind(e, "an element of "+what, text) {
 			return nil
 		}
 	}
 	return n.items
 }
 
-// clip is a text of the settings in a message.
-func clip(s string) string { return excerpt.Of(conversion.Clean(s), 100) }
+// clipText is a text of the settings in a message.
+func clipText(s string) string { return excerpt.Of(conversion.Clean(s), 100) }

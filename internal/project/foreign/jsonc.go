@@ -17,22 +17,22 @@ const (
 	mostDepth = 64
 )
 
-// kind is a value's in JSON.
-type kind string
+// jsonKind is a value's in JSON.
+type jsonKind string
 
 const (
-	object  kind = "an object"
-	array   kind = "a list"
-	text    kind = "a text"
-	number  kind = "a number"
-	boolean kind = "true or false"
-	null    kind = "null"
+	object  jsonKind = "an object"
+	array   jsonKind = "a list"
+	text    jsonKind = "a text"
+	number  jsonKind = "a number"
+	boolean jsonKind = "true or false"
+	null    jsonKind = "null"
 )
 
 // node is a value, with where it stands.
 type node struct {
 	line, column int
-	kind         kind
+	kind         jsonKind
 	text         string  // of a text; of a number or a word as it was written
 	keys         []*node // of an object, in the order of the text
 	items        []*node // the values of keys, or a list's elements
@@ -52,8 +52,8 @@ func (n *node) members() iter.Seq2[*node, *node] {
 	}
 }
 
-// get is an object's value; nil: it has none.
-func (n *node) get(name string) *node {
+// getValue is an object's value; nil: it has none.
+func (n *node) getValue(name string) *node {
 	for key, value := range n.members() {
 		if key.text == name {
 			return value
@@ -62,8 +62,8 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// reader reads JSON with comments, and commas behind the last of a list.
-type reader struct {
+// jsoncReader reads JSON with comments, and commas behind the last of a list.
+type jsoncReader struct {
 	source    string
 	data      []byte
 	at        int
@@ -74,12 +74,12 @@ type reader struct {
 // syntaxError is what is wrong, and where.
 type syntaxError struct{ error }
 
-// parse reads a text. An error is fault.ErrInvalid with line and column.
-func parse(source string, data []byte) (n *node, err error) {
+// parseText reads a text. An error is fault.ErrInvalid with line and column.
+func parseText(source string, data []byte) (n *node, err error) {
 	if len(data) > mostBytes {
 		return nil, fault.Invalid("%s has %d bytes, and at most %d are read", source, len(data), mostBytes)
 	}
-	r := &reader{source: source, data: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1}
+	r := &jsoncReader{source: source, data: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1}
 	defer func() {
 		if found := recover(); found != nil {
 			wrong, ok := found.(syntaxError)
@@ -89,33 +89,33 @@ func parse(source string, data []byte) (n *node, err error) {
 			n, err = nil, wrong.error
 		}
 	}()
-	n = r.value(0)
-	if r.skip(); r.at < len(r.data) {
-		r.fail("there is something behind the end")
+	n = r.readValue(0)
+	if r.skipSpace(); r.at < len(r.data) {
+		r.failHere("there is something behind the end")
 	}
 	return n, nil
 }
 
-// fail ends the reading.
-func (r *reader) fail(format string, args ...any) {
-	line, column := r.where()
+// failHere ends the reading.
+func (r *jsoncReader) failHere(format string, args ...any) {
+	line, column := r.placeHere()
 	panic(syntaxError{fault.Invalid("%s:%d:%d: %s", r.source, line, column, fmt.Sprintf(format, args...))})
 }
 
-func (r *reader) where() (line, column int) {
+func (r *jsoncReader) placeHere() (line, column int) {
 	return r.line, utf8.RuneCount(r.data[r.lineStart:min(r.at, len(r.data))]) + 1
 }
 
-// peek is the next byte; 0 at the end, and for a zero, which JSON has nowhere.
-func (r *reader) peek() byte {
+// peekByte is the next byte; 0 at the end, and for a zero, which JSON has nowhere.
+func (r *jsoncReader) peekByte() byte {
 	if r.at < len(r.data) {
 		return r.data[r.at]
 	}
 	return 0
 }
 
-// skip goes over space and comments.
-func (r *reader) skip() {
+// skipSpace goes over space and comments.
+func (r *jsoncReader) skipSpace() {
 	for r.at < len(r.data) {
 		switch c := r.data[r.at]; {
 		case c == '\n':
@@ -135,10 +135,10 @@ func (r *reader) skip() {
 	}
 }
 
-func (r *reader) comment() {
+func (r *jsoncReader) comment() {
 	end := bytes.Index(r.data[r.at+2:], []byte("*/"))
 	if end < 0 {
-		r.fail("the comment has no end; write */ behind it")
+		r.failHere("the comment has no end; write */ behind it")
 	}
 	for stop := r.at + 2 + end + 2; r.at < stop; r.at++ {
 		if r.data[r.at] == '\n' {
@@ -147,97 +147,97 @@ func (r *reader) comment() {
 	}
 }
 
-func (r *reader) value(depth int) *node {
-	r.skip()
+func (r *jsoncReader) readValue(depth int) *node {
+	r.skipSpace()
 	n := &node{}
-	n.line, n.column = r.where()
+	n.line, n.column = r.placeHere()
 	if depth > mostDepth {
-		r.fail("it is nested deeper than %d", mostDepth)
+		r.failHere("it is nested deeper than %d", mostDepth)
 	}
-	switch c := r.peek(); {
+	switch c := r.peekByte(); {
 	case c == '{':
 		n.kind = object
 		r.object(n, depth)
 	case c == '[':
 		n.kind = array
-		r.list(']', func() { n.items = append(n.items, r.value(depth+1)) })
+		r.readList(']', func() { n.items = append(n.items, r.readValue(depth+1)) })
 	case c == '"':
 		n.kind, n.text = text, r.string()
 	case r.at == len(r.data):
-		r.fail("a value is missing at the end")
+		r.failHere("a value is missing at the end")
 	default:
-		r.word(n)
+		r.readWord(n)
 	}
 	return n
 }
 
-// list reads elements up to its end, of which the last may have a comma behind it.
-func (r *reader) list(end byte, element func()) {
+// readList reads elements up to its end, of which the last may have a comma behind it.
+func (r *jsoncReader) readList(end byte, element func()) {
 	r.at++
 	for {
-		r.skip()
-		if r.peek() == end {
+		r.skipSpace()
+		if r.peekByte() == end {
 			r.at++
 			return
 		}
 		element()
-		r.skip()
-		switch r.peek() {
+		r.skipSpace()
+		switch r.peekByte() {
 		case ',':
 			r.at++
 		case end:
 		default:
-			r.fail("there has to be a comma or %c here", end)
+			r.failHere("there has to be a comma or %c here", end)
 		}
 	}
 }
 
-func (r *reader) object(n *node, depth int) {
+func (r *jsoncReader) object(n *node, depth int) {
 	seen := map[string]int{}
-	r.list('}', func() {
+	r.readList('}', func() {
 		key := &node{kind: text}
-		key.line, key.column = r.where()
-		if r.peek() != '"' {
-			r.fail("there has to be a key in double quotes here")
+		key.line, key.column = r.placeHere()
+		if r.peekByte() != '"' {
+			r.failHere("there has to be a key in double quotes here")
 		}
 		at := r.at
 		key.text = r.string()
 		if line, twice := seen[key.text]; twice {
 			r.at = at
-			r.fail("the key %q is on line %d already; take one of them out", clip(key.text), line)
+			r.failHere("the key %q is on line %d already; take one of them out", clipText(key.text), line)
 		}
 		seen[key.text] = key.line
-		if r.skip(); r.peek() != ':' {
-			r.fail("there has to be a colon behind the key")
+		if r.skipSpace(); r.peekByte() != ':' {
+			r.failHere("there has to be a colon behind the key")
 		}
 		r.at++
 		n.keys = append(n.keys, key)
-		n.items = append(n.items, r.value(depth+1))
+		n.items = append(n.items, r.readValue(depth+1))
 	})
 }
 
 // string reads a text, which stands on one line.
-func (r *reader) string() string {
+func (r *jsoncReader) string() string {
 	begin := r.at
 	for r.at++; r.at < len(r.data); r.at++ {
 		switch c := r.data[r.at]; {
 		case c == '\\':
 			r.at++
 		case c < ' ':
-			r.fail("a text can't have this character; write it as \\u%04x, or end the text with a double quote", c)
+			r.failHere("a text can't have this character; write it as \\u%04x, or end the text with a double quote", c)
 		case c == '"':
 			r.at++
 			raw := r.data[begin:r.at]
 			var s string
 			if !utf8.Valid(raw) || json.Unmarshal(raw, &s) != nil {
 				r.at = begin
-				r.fail("this text has a wrong escape, or is not UTF-8")
+				r.failHere("this text has a wrong escape, or is not UTF-8")
 			}
 			return s
 		}
 	}
 	r.at = begin
-	r.fail("this text has no end; write a double quote behind it")
+	r.failHere("this text has no end; write a double quote behind it")
 	return ""
 }
 
@@ -246,8 +246,8 @@ var (
 	numberForm = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$`)
 )
 
-// word reads what is no text, list or object.
-func (r *reader) word(n *node) {
+// readWord reads what is no text, list or object.
+func (r *jsoncReader) readWord(n *node) {
 	n.text = string(wordForm.Find(r.data[r.at:]))
 	switch {
 	case n.text == "true" || n.text == "false":
@@ -257,9 +257,9 @@ func (r *reader) word(n *node) {
 	case numberForm.MatchString(n.text):
 		n.kind = number
 	case n.text == "":
-		r.fail("there has to be a value here")
+		r.failHere("there has to be a value here")
 	default:
-		r.fail("%q is no value; a text stands in double quotes", clip(n.text))
+		r.failHere("%q is no value; a text stands in double quotes", clipText(n.text))
 	}
 	r.at += len(n.text)
 }

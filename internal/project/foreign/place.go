@@ -18,16 +18,16 @@ const (
 	ofSystem              // what a sandbox has of its own, or what nobody gets
 )
 
-// place is where a path of the settings leads.
-type place struct {
+// settingsPath is where a path of the settings leads.
+type settingsPath struct {
 	area area
 	path string // absolute and clean
 	glob bool   // it is a pattern
 }
 
 // locate finds out where a path leads: relative ones from the project, ~ from home.
-func (c *converter) locate(p string) place {
-	at := place{glob: strings.ContainsAny(p, "*?[")}
+func (c *converter) locate(p string) settingsPath {
+	at := settingsPath{glob: strings.ContainsAny(p, "*?[")}
 	switch {
 	case p == "~" || strings.HasPrefix(p, "~/"):
 		p = path.Join(c.opts.Home, p[1:])
@@ -36,13 +36,13 @@ func (c *converter) locate(p string) place {
 	}
 	at.path = path.Clean(p)
 	switch {
-	case below(at.path, c.opts.Dir):
+	case isBelow(at.path, c.opts.Dir):
 		at.area = ofProject
-	case at.path == "/" || slices.ContainsFunc(systemTrees(), func(tree string) bool { return below(at.path, tree) }):
+	case at.path == "/" || slices.ContainsFunc(systemTrees(), func(tree string) bool { return isBelow(at.path, tree) }):
 		at.area = ofSystem
-	case below(at.path, c.opts.Home):
+	case isBelow(at.path, c.opts.Home):
 		at.area = ofHome
-	case below(at.path, "/tmp") || below(at.path, "/var/tmp"):
+	case isBelow(at.path, "/tmp") || isBelow(at.path, "/var/tmp"):
 		at.area = ofTemp
 	}
 	return at
@@ -53,14 +53,14 @@ func systemTrees() []string {
 	return []string{"/proc", "/sys", "/dev", "/run", "/var/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/.cofferdam"}
 }
 
-// below tells whether a clean path is a directory, or in it.
-func below(p, dir string) bool {
+// isBelow tells whether a clean path is a directory, or in it.
+func isBelow(p, dir string) bool {
 	return dir != "" && (p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/"))
 }
 
 // ofTheProject is what of the project a path or a pattern names, in relation to it: "." is all.
 // A pattern may lead there from anywhere.
-func (c *converter) ofTheProject(at place) (rel string, ok bool) {
+func (c *converter) ofTheProject(at settingsPath) (rel string, ok bool) {
 	if at.area == ofProject {
 		return cmp.Or(strings.TrimPrefix(strings.TrimPrefix(at.path, c.opts.Dir), "/"), "."), true
 	}
@@ -84,8 +84,8 @@ func (c *converter) ofTheProject(at place) (rel string, ok bool) {
 
 // hasProject tells whether a path is in the project, or has it: a run that could write there
 // could change what the person's own programs run, such as hooks of git.
-func (c *converter) hasProject(at place) bool {
-	return at.area == ofProject || below(c.opts.Dir, at.path)
+func (c *converter) hasProject(at settingsPath) bool {
+	return at.area == ofProject || isBelow(c.opts.Dir, at.path)
 }
 
 // literal is what a pattern begins with before its first wildcard.
@@ -96,10 +96,10 @@ func literal(p string) string {
 	return cmp.Or(strings.TrimSuffix(p, "/"), "/")
 }
 
-// meets tells whether a path or a pattern can name something in a directory.
-func (at place) meets(dir string) bool {
+// meetsDir tells whether a path or a pattern can name something in a directory.
+func (at settingsPath) meetsDir(dir string) bool {
 	if at.glob {
-		return below(literal(at.path), dir) || below(dir, literal(at.path))
+		return isBelow(literal(at.path), dir) || isBelow(dir, literal(at.path))
 	}
-	return below(at.path, dir)
+	return isBelow(at.path, dir)
 }

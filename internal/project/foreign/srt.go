@@ -1,32 +1,32 @@
 package foreign
 
-// srt converts settings of sandbox-runtime.
-func (c *converter) srt(root *node) {
+// convertSRT converts settings of sandbox-runtime.
+func (c *converter) convertSRT(root *node) {
 	for key, value := range root.members() {
 		switch key.text {
 		case "network":
-			if c.want(value, "network", object) {
+			if c.wantKind(value, "network", object) {
 				c.srtNetwork(value)
 			}
 		case "filesystem":
-			if c.want(value, "filesystem", object) {
+			if c.wantKind(value, "filesystem", object) {
 				c.srtFiles(value)
 			}
 		case "credentials":
-			if c.want(value, "credentials", object) {
+			if c.wantKind(value, "credentials", object) {
 				c.srtCredentials(value)
 			}
 		default:
-			c.leave(key, key.text, "%s", srtReason(key.text))
+			c.leaveOut(key, key.text, "%s", srtReason(key.text))
 		}
 	}
-	if root.get("filesystem") == nil {
+	if root.getValue("filesystem") == nil {
 		c.project(false)
 	}
 	for _, e := range c.unreadable(root) {
 		c.unread(e)
 	}
-	c.mount()
+	c.writeMounts()
 }
 
 // srtReason is why a key is not kept.
@@ -53,16 +53,16 @@ func srtReason(key string) string {
 func (c *converter) srtCredentials(n *node) {
 	for key, value := range n.members() {
 		switch {
-		case key.text == "files" && c.want(value, "credentials.files", array):
+		case key.text == "files" && c.wantKind(value, "credentials.files", array):
 			for _, e := range value.items {
 				c.srtSecret(e, "path")
 			}
-		case key.text == "envVars" && c.want(value, "credentials.envVars", array):
+		case key.text == "envVars" && c.wantKind(value, "credentials.envVars", array):
 			for _, e := range value.items {
 				c.srtSecret(e, "name")
 			}
 		case key.text != "files" && key.text != "envVars":
-			c.leave(key, "credentials."+key.text, "secrets go to the daemon and their hosts by name: docs/network.md")
+			c.leaveOut(key, "credentials."+key.text, "secrets go to the daemon and their hosts by name: docs/network.md")
 		}
 	}
 }
@@ -70,15 +70,15 @@ func (c *converter) srtCredentials(n *node) {
 // srtSecret is a file or a variable that the sandbox must not see. Files are hidden with the
 // others that must not be read.
 func (c *converter) srtSecret(n *node, key string) {
-	name, mode := n.get(key), n.get("mode")
+	name, mode := n.getValue(key), n.getValue("mode")
 	if name == nil || name.kind != text || mode == nil || mode.kind != text {
-		c.fail(n, "a secret needs a %s and a mode, and both are texts", key)
+		c.failAt(n, "a secret needs a %s and a mode, and both are texts", key)
 		return
 	}
 	switch {
 	case mode.text == "mask":
-		c.leave(n, name.text, "its placeholder; give the daemon the secret by name, which hosts get in the sandbox's place: docs/network.md")
+		c.leaveOut(n, name.text, "its placeholder; give the daemon the secret by name, which hosts get in the sandbox's place: docs/network.md")
 	case key == "name":
-		c.note(n, name.text, "a sandbox gets no variable of yours")
+		c.noteAt(n, name.text, "a sandbox gets no variable of yours")
 	}
 }

@@ -16,34 +16,34 @@ type mount struct {
 // what is denied; here it is the project, and what is mounted.
 func (c *converter) srtFiles(n *node) {
 	writes := false
-	for _, e := range c.texts(n.get("allowWrite"), "filesystem.allowWrite") {
+	for _, e := range c.textsOf(n.getValue("allowWrite"), "filesystem.allowWrite") {
 		if at := c.locate(e.text); at.area == ofProject {
 			writes = true
-			c.note(e, e.text, "the run writes into a copy of the project; cofferdam apply brings over what you want of it")
+			c.noteAt(e, e.text, "the run writes into a copy of the project; cofferdam apply brings over what you want of it")
 		} else {
-			c.share(e, at, true)
+			c.addShare(e, at, true)
 		}
 	}
-	for _, e := range c.texts(n.get("allowRead"), "filesystem.allowRead") {
+	for _, e := range c.textsOf(n.getValue("allowRead"), "filesystem.allowRead") {
 		if at := c.locate(e.text); at.area == ofProject {
-			c.note(e, e.text, "the project is readable, but for what is hidden of it")
+			c.noteAt(e, e.text, "the project is readable, but for what is hidden of it")
 		} else {
-			c.share(e, at, false)
+			c.addShare(e, at, false)
 		}
 	}
 	c.project(writes)
-	for _, e := range c.texts(n.get("denyWrite"), "filesystem.denyWrite") {
+	for _, e := range c.textsOf(n.getValue("denyWrite"), "filesystem.denyWrite") {
 		c.unwritable(e, writes)
 	}
 	for key := range n.members() {
 		switch key.text {
 		case "allowWrite", "allowRead", "denyRead", "denyWrite":
 		case "disabled":
-			c.leave(key, "filesystem.disabled", "a sandbox always has a file system of its own")
+			c.leaveOut(key, "filesystem.disabled", "a sandbox always has a file system of its own")
 		case "allowGitConfig":
-			c.leave(key, "filesystem.allowGitConfig", "cofferdam apply brings .git over if you name it")
+			c.leaveOut(key, "filesystem.allowGitConfig", "cofferdam apply brings .git over if you name it")
 		default:
-			c.leave(key, "filesystem."+key.text, "srt does not read it")
+			c.leaveOut(key, "filesystem."+key.text, "srt does not read it")
 		}
 	}
 }
@@ -57,8 +57,8 @@ func (c *converter) project(writes bool) {
 	c.made.Mounts = append(c.made.Mounts, ".:"+inside)
 }
 
-// mount writes down what is left to be mounted.
-func (c *converter) mount() {
+// writeMounts writes down what is left to be mounted.
+func (c *converter) writeMounts() {
 	for _, m := range c.mounts {
 		spec := m.path + ":" + m.path
 		if m.writable {
@@ -68,22 +68,22 @@ func (c *converter) mount() {
 	}
 }
 
-// share adds a path that is not the project's, if a sandbox can have it.
-func (c *converter) share(e *node, at place, writable bool) {
+// addShare adds a path that is not the project's, if a sandbox can have it.
+func (c *converter) addShare(e *node, at settingsPath, writable bool) {
 	switch {
 	case at.glob:
-		c.leave(e, e.text, "a mount is no pattern; name the directory")
+		c.leaveOut(e, e.text, "a mount is no pattern; name the directory")
 	case at.area == ofSystem:
-		c.leave(e, e.text, "a sandbox has a system of its own, and nobody gets the host's")
+		c.leaveOut(e, e.text, "a sandbox has a system of its own, and nobody gets the host's")
 	case at.area == ofTemp:
-		c.leave(e, e.text, "a sandbox has a /tmp of its own, and may write there")
+		c.leaveOut(e, e.text, "a sandbox has a /tmp of its own, and may write there")
 	case at.area == ofHome:
-		c.leave(e, e.text, "it is in your home; a sandbox has one of its own, which home: NAME keeps over runs")
+		c.leaveOut(e, e.text, "it is in your home; a sandbox has one of its own, which home: NAME keeps over runs")
 	case strings.Contains(at.path, ":"):
-		c.leave(e, e.text, "a path with a colon can't be mounted under its own name")
+		c.leaveOut(e, e.text, "a path with a colon can't be mounted under its own name")
 	case !slices.ContainsFunc(c.mounts, func(m *mount) bool { return m.path == at.path }):
 		if writable && c.hasProject(at) {
-			c.note(e, e.text, "it is mounted read-only, since the project is in it: a run writes to its copy alone")
+			c.noteAt(e, e.text, "it is mounted read-only, since the project is in it: a run writes to its copy alone")
 			writable = false
 		}
 		c.mounts = append(c.mounts, &mount{at: e, path: at.path, writable: writable})
@@ -94,31 +94,31 @@ func (c *converter) share(e *node, at place, writable bool) {
 func (c *converter) unwritable(e *node, writes bool) {
 	at := c.locate(e.text)
 	if at.area == ofProject && writes {
-		c.note(e, e.text, "what the run writes there stays in its copy until you bring it over")
+		c.noteAt(e, e.text, "what the run writes there stays in its copy until you bring it over")
 	}
 	for _, m := range slices.Clone(c.mounts) {
 		switch {
 		case !m.writable:
-		case below(m.path, at.path):
+		case isBelow(m.path, at.path):
 			m.writable = false
-			c.note(e, e.text, "%s is mounted read-only", clip(m.path))
-		case !at.meets(m.path):
+			c.noteAt(e, e.text, "%s is mounted read-only", clipText(m.path))
+		case !at.meetsDir(m.path):
 		case at.area == elsewhere && !at.glob:
-			c.share(e, at, false) // lies over the other, read-only
+			c.addShare(e, at, false) // lies over the other, read-only
 		default:
 			m.writable = false
-			c.note(e, e.text, "%s is mounted read-only as a whole, since a part of it can't be said", clip(m.path))
+			c.noteAt(e, e.text, "%s is mounted read-only as a whole, since a part of it can't be said", clipText(m.path))
 		}
 	}
 }
 
 // unreadable are the paths that must not be read.
 func (c *converter) unreadable(root *node) []*node {
-	all := slices.Clone(c.texts(root.get("filesystem").get("denyRead"), "filesystem.denyRead"))
-	if secrets := root.get("credentials").get("files"); secrets != nil && secrets.kind == array {
+	all := slices.Clone(c.textsOf(root.getValue("filesystem").getValue("denyRead"), "filesystem.denyRead"))
+	if secrets := root.getValue("credentials").getValue("files"); secrets != nil && secrets.kind == array {
 		for _, e := range secrets.items {
 			// One with a placeholder would be readable here as it is.
-			if name := e.get("path"); name != nil && name.kind == text {
+			if name := e.getValue("path"); name != nil && name.kind == text {
 				all = append(all, name)
 			}
 		}
@@ -130,21 +130,21 @@ func (c *converter) unreadable(root *node) []*node {
 func (c *converter) unread(e *node) {
 	at := c.locate(e.text)
 	c.mounts = slices.DeleteFunc(c.mounts, func(m *mount) bool {
-		if !at.meets(m.path) {
+		if !at.meetsDir(m.path) {
 			return false
 		}
-		c.leave(m.at, m.at.text, "%s in it must not be read, and can be hidden in the project only", clip(e.text))
+		c.leaveOut(m.at, m.at.text, "%s in it must not be read, and can be hidden in the project only", clipText(e.text))
 		return true
 	})
 	rel, ok := c.ofTheProject(at)
 	switch {
-	case !ok && below(c.opts.Dir, at.path):
-		c.note(e, e.text, "the project is in it, and shown all the same: it is what a run works on")
+	case !ok && isBelow(c.opts.Dir, at.path):
+		c.noteAt(e, e.text, "the project is in it, and shown all the same: it is what a run works on")
 		return
 	case !ok:
 		return // what is not mounted is not readable
 	case strings.ContainsAny(rel, "\r\n\x00"):
-		c.fail(e, "%q can't be hidden: .aiignore has no word for a path with a line feed; rename it", e.text)
+		c.failAt(e, "%q can't be hidden: .aiignore has no word for a path with a line feed; rename it", e.text)
 		return
 	}
 	pattern := "/" + rel
@@ -156,7 +156,7 @@ func (c *converter) unread(e *node) {
 	}
 	if !slices.Contains(c.hidden, pattern) {
 		c.hidden = append(c.hidden, pattern)
-		c.note(e, e.text, "hidden by .aiignore, which has %s", clip(pattern))
+		c.noteAt(e, e.text, "hidden by .aiignore, which has %s", clipText(pattern))
 	}
 }
 

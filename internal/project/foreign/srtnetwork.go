@@ -32,16 +32,16 @@ func domainOf(n *node) *domain {
 	return d
 }
 
-// name is the domain without its port.
-func (d *domain) name() string {
+// nameOf is the domain without its port.
+func (d *domain) nameOf() string {
 	if d.wild {
 		return "*." + d.host
 	}
 	return d.host
 }
 
-// covers tells whether every host of another is one of this.
-func (d *domain) covers(other *domain) bool {
+// coversDomain tells whether every host of another is one of this.
+func (d *domain) coversDomain(other *domain) bool {
 	switch {
 	case d.wild && d.host == "":
 		return true
@@ -54,13 +54,13 @@ func (d *domain) covers(other *domain) bool {
 // srtNetwork keeps the hosts that may be reached.
 func (c *converter) srtNetwork(n *node) {
 	var denied []*domain
-	for _, e := range c.texts(n.get("deniedDomains"), "network.deniedDomains") {
+	for _, e := range c.textsOf(n.getValue("deniedDomains"), "network.deniedDomains") {
 		denied = append(denied, domainOf(e))
 	}
 	wide := 0
-	for _, e := range c.texts(n.get("allowedDomains"), "network.allowedDomains") {
+	for _, e := range c.textsOf(n.getValue("allowedDomains"), "network.allowedDomains") {
 		d := domainOf(e)
-		if c.allow(d, denied) && d.port == 0 {
+		if c.allowHost(d, denied) && d.port == 0 {
 			wide++
 		}
 	}
@@ -68,56 +68,56 @@ func (c *converter) srtNetwork(n *node) {
 		switch key.text {
 		case "allowedDomains":
 			if wide > 0 {
-				c.note(key, "network.allowedDomains", "a host without a port is reached on 80 and 443; another port is named in the policy, as host:port")
+				c.noteAt(key, "network.allowedDomains", "a host without a port is reached on 80 and 443; another port is named in the policy, as host:port")
 			}
 		case "deniedDomains":
 			if slices.ContainsFunc(denied, func(d *domain) bool { return !d.affected }) {
-				c.note(key, "network.deniedDomains", "what the policy does not list is refused, and needs no entry")
+				c.noteAt(key, "network.deniedDomains", "what the policy does not list is refused, and needs no entry")
 			}
 		default:
-			c.leave(key, "network."+key.text, "%s", srtNetworkReason(key.text))
+			c.leaveOut(key, "network."+key.text, "%s", srtNetworkReason(key.text))
 		}
 	}
 }
 
-// allow puts a host on the list, without what is denied of it.
-func (c *converter) allow(d *domain, denied []*domain) bool {
+// allowHost puts a host on the list, without what is denied of it.
+func (c *converter) allowHost(d *domain, denied []*domain) bool {
 	ports := []int{80, 443}
 	if d.port != 0 {
 		ports = []int{d.port}
 	}
 	all := len(ports)
 	if d.host == "localhost" {
-		c.leave(d.at, d.at.text, "inside it is the sandbox itself, which needs no entry, and the host's is not reachable")
+		c.leaveOut(d.at, d.at.text, "inside it is the sandbox itself, which needs no entry, and the host's is not reachable")
 		return false
 	}
 	for _, no := range denied {
 		meets := func(port int) bool { return no.port == 0 || no.port == port }
 		switch {
 		case !slices.ContainsFunc(ports, meets):
-		case no.covers(d):
+		case no.coversDomain(d):
 			no.affected = true
 			ports = slices.DeleteFunc(ports, meets)
-		case d.covers(no):
+		case d.coversDomain(no):
 			no.affected = true
-			c.leave(d.at, d.at.text, "deniedDomains has %s, and an exception can't be said here; name the hosts that are meant", clip(no.at.text))
+			c.leaveOut(d.at, d.at.text, "deniedDomains has %s, and an exception can't be said here; name the hosts that are meant", clipText(no.at.text))
 			return false
 		}
 	}
 	if len(ports) == 0 {
-		c.leave(d.at, d.at.text, "deniedDomains has it")
+		c.leaveOut(d.at, d.at.text, "deniedDomains has it")
 		return false
 	}
-	entries := []string{d.name()}
+	entries := []string{d.nameOf()}
 	if d.port != 0 || len(ports) < all {
 		entries = nil
 		for _, port := range ports {
-			entries = append(entries, d.name()+":"+strconv.Itoa(port))
+			entries = append(entries, d.nameOf()+":"+strconv.Itoa(port))
 		}
 	}
 	for _, entry := range entries {
 		if why := conversion.Refusal(rules{[]string{entry}}); why != "" {
-			c.leave(d.at, d.at.text, "%s", why)
+			c.leaveOut(d.at, d.at.text, "%s", why)
 			return false
 		}
 		if !slices.Contains(c.hosts, entry) {

@@ -7,8 +7,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
-// git finds what git has of a working tree elsewhere.
-func (f *finder) git(top *hostpath.Path) {
+// findGit finds what git has of a working tree elsewhere.
+func (f *finder) findGit(top *hostpath.Path) {
 	if dir, err := top.Below(".git", hostpath.Identity{Type: hostpath.Dir}); err == nil {
 		f.borrowed(".git", dir, filepath.Join(f.of.Destination, ".git"))
 		dir.Close()
@@ -19,10 +19,10 @@ func (f *finder) git(top *hostpath.Path) {
 	if name = strings.Trim(name, " \t\r"); !is || name == "" {
 		return
 	}
-	path, looked := at(name, f.of.Source, f.of.Destination)
-	dir := open(path)
+	path, looked := placeAt(name, f.of.Source, f.of.Destination)
+	dir := openDir(path)
 	if dir == nil {
-		f.add(Part{File: ".git", Path: path, Why: "there is no directory here that may be looked at, and git finds no repository without it"})
+		f.addPart(Part{File: ".git", Path: path, Why: "there is no directory here that may be looked at, and git finds no repository without it"})
 		return
 	}
 	defer dir.Close()
@@ -30,50 +30,50 @@ func (f *finder) git(top *hostpath.Path) {
 	switch super, module := superproject(path, f.of.Source); {
 	case common != "":
 		f.worktree(top, dir, path, looked, common)
-	case f.shown(path, looked):
+	case f.isShown(path, looked):
 		f.borrowed(".git", dir, looked)
 	case !isRepository(dir):
-		f.add(Part{File: ".git", Path: path, Why: "that is no repository, and git finds none without it"})
+		f.addPart(Part{File: ".git", Path: path, Why: "that is no repository, and git finds none without it"})
 	case module && configNamesBack(dir, path, top):
-		f.add(f.submodule(path, super))
+		f.addPart(f.submodule(path, super))
 	default:
-		f.add(unproved(path))
+		f.addPart(unproved(path))
 	}
 }
 
 // worktree notes the repository of a linked worktree. Its part there names the worktree back: else it may be anybody's.
 func (f *finder) worktree(top, own *hostpath.Path, path, looked, common string) {
-	commonPath, commonLooked := at(common, path, looked)
-	dir := open(commonPath)
-	rest, inside := below(path, commonPath)
+	commonPath, commonLooked := placeAt(common, path, looked)
+	dir := openDir(commonPath)
+	rest, inside := restBelow(path, commonPath)
 	if dir == nil || !inside || filepath.Dir(rest) != "worktrees" || !isRepository(dir) {
-		f.add(Part{File: ".git", Path: path, Why: "that is no part of a repository with worktrees, and git finds none without it"})
+		f.addPart(Part{File: ".git", Path: path, Why: "that is no part of a repository with worktrees, and git finds none without it"})
 		return
 	}
 	defer dir.Close()
 	if !namesBack(own, path, top) {
 		part := unproved(path)
 		part.Why += "; git worktree repair has it name a worktree that was moved"
-		f.add(part)
+		f.addPart(part)
 		return
 	}
 	part := Part{File: ".git", Path: path, Why: "git finds no repository without"}
-	if !f.shown(commonPath, commonLooked) {
+	if !f.isShown(commonPath, commonLooked) {
 		part.Flags = append(part.Flags, Flag{Source: commonPath, Destination: commonLooked})
 	}
-	if own := (Flag{Source: path, Destination: looked, ReadWrite: true}); f.of.ReadWrite && !f.copied && !f.written(own) {
+	if own := (Flag{Source: path, Destination: looked, ReadWrite: true}); f.of.ReadWrite && !f.copied && !f.isWritable(own) {
 		part.Flags = append(part.Flags, own)
 	}
 	if len(part.Flags) > 0 {
-		f.add(part)
+		f.addPart(part)
 	}
 	f.borrowed(".git", dir, commonLooked)
 }
 
 // namesBack tells whether a worktree's part of a repository says that the worktree is at a directory.
 func namesBack(own *hostpath.Path, path string, top *hostpath.Path) bool {
-	back, _ := at(strings.TrimRight(textOf(own, "gitdir"), "\r\n"), path, path)
-	return filepath.Base(back) == ".git" && isAt(filepath.Dir(back), top)
+	back, _ := placeAt(strings.TrimRight(textOf(own, "gitdir"), "\r\n"), path, path)
+	return filepath.Base(back) == ".git" && isAtPath(filepath.Dir(back), top)
 }
 
 // configNamesBack tells whether a repository's settings say that its working tree is at a directory, in a line as git
@@ -81,16 +81,16 @@ func namesBack(own *hostpath.Path, path string, top *hostpath.Path) bool {
 func configNamesBack(repository *hostpath.Path, path string, top *hostpath.Path) bool {
 	for line := range strings.SplitSeq(textOf(repository, "config"), "\n") {
 		if name, is := strings.CutPrefix(strings.TrimSpace(line), "worktree = "); is {
-			back, _ := at(name, path, path)
-			return isAt(back, top)
+			back, _ := placeAt(name, path, path)
+			return isAtPath(back, top)
 		}
 	}
 	return false
 }
 
-// isAt tells whether a directory lies at a path.
-func isAt(path string, dir *hostpath.Path) bool {
-	there := open(path)
+// isAtPath tells whether a directory lies at a path.
+func isAtPath(path string, dir *hostpath.Path) bool {
+	there := openDir(path)
 	if there == nil {
 		return false
 	}
@@ -104,13 +104,13 @@ func superproject(path, top string) (dir string, is bool) {
 	if !is || dir == "" {
 		return "", false
 	}
-	rest, inside := below(top, dir)
+	rest, inside := restBelow(top, dir)
 	return dir, inside && rest != ""
 }
 
 // submodule is shown with the project that it belongs to: its repository says by a path between both where its files are.
 func (f *finder) submodule(path, super string) Part {
-	rest, _ := below(f.of.Source, super)
+	rest, _ := restBelow(f.of.Source, super)
 	if f.copied {
 		return Part{File: ".git", Path: path, Why: "it is a submodule, and git finds its repository in a run of " + super + " only"}
 	}
@@ -128,7 +128,7 @@ func unproved(path string) Part {
 
 // isRepository tells whether git would take a directory for a repository.
 func isRepository(dir *hostpath.Path) bool {
-	return has(dir, "HEAD", hostpath.File) && has(dir, "objects", hostpath.Dir) && has(dir, "refs", hostpath.Dir)
+	return hasEntry(dir, "HEAD", hostpath.File) && hasEntry(dir, "objects", hostpath.Dir) && hasEntry(dir, "refs", hostpath.Dir)
 }
 
 // mostBorrowed is how many directories of objects are looked at, one borrowing from the other.
@@ -140,7 +140,7 @@ func (f *finder) borrowed(file string, repository *hostpath.Path, looked string)
 	type objects struct{ path, looked string }
 	todo := []objects{{filepath.Join(repository.Name, "objects"), filepath.Join(looked, "objects")}}
 	for n := 0; n < len(todo) && n < mostBorrowed; n++ {
-		dir := open(todo[n].path)
+		dir := openDir(todo[n].path)
 		if dir == nil {
 			continue
 		}
@@ -150,7 +150,7 @@ func (f *finder) borrowed(file string, repository *hostpath.Path, looked string)
 			if name == "" || name[0] == '#' || name[0] == '"' { // git quotes what no flag could say either
 				continue
 			}
-			path, looked := at(name, todo[n].path, todo[n].looked)
+			path, looked := placeAt(name, todo[n].path, todo[n].looked)
 			todo = append(todo, objects{path, looked})
 			if len(todo) > mostBorrowed {
 				break
@@ -163,15 +163,15 @@ func (f *finder) borrowed(file string, repository *hostpath.Path, looked string)
 // objects notes a directory of objects that is not shown. It gets no flag: objects name no project back, and an agent that
 // may write to this one could have a person show the whole history of another.
 func (f *finder) objects(file, path, looked string) {
-	if f.shown(path, looked) {
+	if f.isShown(path, looked) {
 		return
 	}
 	part := Part{File: file + "/objects/info/alternates", Path: path, Why: "that is no repository's directory of objects, and git has not all of its objects without it"}
-	if of := open(filepath.Dir(path)); of != nil {
+	if of := openDir(filepath.Dir(path)); of != nil {
 		if filepath.Base(path) == "objects" && isRepository(of) {
 			part.Why = "it does not name this directory back, so that it may be another project's; git may lack objects without it"
 		}
 		of.Close()
 	}
-	f.add(part)
+	f.addPart(part)
 }

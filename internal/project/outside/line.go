@@ -21,7 +21,7 @@ func (p Part) Line() string {
 	}
 	var words []string
 	for _, f := range p.Flags {
-		word, why := f.word(p)
+		word, why := f.shellWord(p)
 		if why != "" {
 			return printable.Line(line + " it, and " + why)
 		}
@@ -34,13 +34,13 @@ func (p Part) Line() string {
 	return printable.Line(line)
 }
 
-// word is the flag's value as one word of a shell; why tells that there is none.
-func (f Flag) word(p Part) (word, why string) {
+// shellWord is the flag's value as one word of a shell; why tells that there is none.
+func (f Flag) shellWord(p Part) (word, why string) {
 	value := f.Source + ":" + f.Destination
 	if f.ReadWrite {
 		value += ":rw"
 	}
-	_, within := below(f.Destination, p.Of)
+	_, within := restBelow(f.Destination, p.Of)
 	switch {
 	case strings.Count(f.Source+f.Destination, ":") > 0, strings.ContainsFunc(value, printable.Hostile), strings.ContainsRune(value, '\ufffd'), !validText(value):
 		return "", "no flag can say such a name"

@@ -57,18 +57,18 @@ func (s *sparing) Folders(name string) (dirs, links []string, err error) {
 
 // folder notes a directory that a manifest names.
 func (f *finder) folder(o manifest.Outside, formats []manifest.Format) {
-	path, looked := at(o.Path, f.of.Source, f.of.Destination)
-	if f.shown(path, looked) || strings.HasPrefix(f.of.Source+"/", path+"/") { // one that has the project in it
+	path, looked := placeAt(o.Path, f.of.Source, f.of.Destination)
+	if f.isShown(path, looked) || strings.HasPrefix(f.of.Source+"/", path+"/") { // one that has the project in it
 		return
 	}
-	dir := open(path)
+	dir := openDir(path)
 	if dir == nil {
 		return // its client says that it is not there
 	}
 	defer dir.Close()
 	for _, name := range append(namesOf(formats), "setup.py") {
-		if has(dir, name, hostpath.File) {
-			f.add(Part{File: filepath.ToSlash(o.File), Path: path, Why: look + "it is not there without", Flags: []Flag{{Source: path, Destination: looked}}})
+		if hasEntry(dir, name, hostpath.File) {
+			f.addPart(Part{File: filepath.ToSlash(o.File), Path: path, Why: look + "it is not there without", Flags: []Flag{{Source: path, Destination: looked}}})
 			return
 		}
 	}

@@ -61,7 +61,7 @@ func Find(of Shown, all []Shown, files manifest.Files, copied bool) []Part {
 	}
 	of.Source = dir.Name
 	f := finder{of: of, all: all, copied: copied}
-	f.git(dir)
+	f.findGit(dir)
 	f.manifests(files)
 	if len(f.parts) > mostParts {
 		f.parts = f.parts[:mostParts]
@@ -79,8 +79,8 @@ type finder struct {
 // look begins the reason of a flag for what can't name the project back: an agent may have written the file that leads there.
 const look = "look whether it is this project's; "
 
-// add notes a part, once.
-func (f *finder) add(p Part) {
+// addPart notes a part, once.
+func (f *finder) addPart(p Part) {
 	p.Of = f.of.Destination
 	for _, flag := range p.Flags {
 		if isHome(flag.Source) {
@@ -94,31 +94,31 @@ func (f *finder) add(p Part) {
 	}
 }
 
-// at is a place as a file names it, from a directory of the host that is shown at another one: where it is on the host,
+// placeAt is a place as a file names it, from a directory of the host that is shown at another one: where it is on the host,
 // and where whoever reads that file in the sandbox looks for it. Neither leaves the root.
-func at(name, host, inside string) (path, looked string) {
+func placeAt(name, host, inside string) (path, looked string) {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name), filepath.Clean(name)
 	}
 	return filepath.Join(host, name), filepath.Join(inside, name)
 }
 
-// shown tells whether a place of the host is where it is looked for in the sandbox.
-func (f *finder) shown(path, looked string) bool {
-	_, is := f.by(path, looked)
+// isShown tells whether a place of the host is where it is looked for in the sandbox.
+func (f *finder) isShown(path, looked string) bool {
+	_, is := f.shownBy(path, looked)
 	return is
 }
 
-// written tells whether a place is shown, and may be written there.
-func (f *finder) written(w Flag) bool {
-	s, is := f.by(w.Source, w.Destination)
+// isWritable tells whether a place is shown, and may be written there.
+func (f *finder) isWritable(w Flag) bool {
+	s, is := f.shownBy(w.Source, w.Destination)
 	return is && s.ReadWrite
 }
 
-// by is what shows something in the sandbox at a place, the innermost; is tells whether that is what lies at a path.
-func (f *finder) by(path, looked string) (by Shown, is bool) {
+// shownBy is what shows something in the sandbox at a place, the innermost; is tells whether that is what lies at a path.
+func (f *finder) shownBy(path, looked string) (by Shown, is bool) {
 	for _, s := range append([]Shown{f.of}, f.all...) { // its own directory first, whose name here has no links
-		rest, under := below(looked, s.Destination)
+		rest, under := restBelow(looked, s.Destination)
 		if under && len(s.Destination) > len(by.Destination) {
 			by, is = s, filepath.Join(s.Source, rest) == path
 		}
@@ -126,8 +126,8 @@ func (f *finder) by(path, looked string) (by Shown, is bool) {
 	return by, is
 }
 
-// below is the rest of a path under a directory, "" for itself.
-func below(path, dir string) (rest string, is bool) {
+// restBelow is the rest of a path under a directory, "" for itself.
+func restBelow(path, dir string) (rest string, is bool) {
 	if path == dir {
 		return "", true
 	}
@@ -153,8 +153,8 @@ func textOf(dir *hostpath.Path, name string) string {
 	return string(text)
 }
 
-// open opens a directory by a name that a file gave; nil: it is none that may be looked at.
-func open(path string) *hostpath.Path {
+// openDir opens a directory by a name that a file gave; nil: it is none that may be looked at.
+func openDir(path string) *hostpath.Path {
 	dir, err := hostpath.Resolve(path, nil)
 	if err != nil {
 		return nil
@@ -166,8 +166,8 @@ func open(path string) *hostpath.Path {
 	return dir
 }
 
-// has tells whether a directory has something of a name and a type.
-func has(dir *hostpath.Path, name string, of hostpath.Type) bool {
+// hasEntry tells whether a directory has something of a name and a type.
+func hasEntry(dir *hostpath.Path, name string, of hostpath.Type) bool {
 	p, err := dir.Below(name, hostpath.Identity{Type: of})
 	if err != nil {
 		return false
@@ -179,7 +179,7 @@ func has(dir *hostpath.Path, name string, of hostpath.Type) bool {
 // isHome tells of a directory in which somebody keeps everything, keys too, or which has this user's home in it, by
 // whatever name it is reached.
 func isHome(path string) bool {
-	dir := open(path)
+	dir := openDir(path)
 	if dir == nil {
 		return false
 	}
@@ -193,14 +193,14 @@ func holdsHome(dir *hostpath.Path) bool {
 	if err != nil {
 		return false
 	}
-	at := open(home)
+	at := openDir(home)
 	if at == nil {
 		return false
 	}
 	name := at.Name // without links
 	at.Close()
 	for ; ; name = filepath.Dir(name) {
-		if isAt(name, dir) {
+		if isAtPath(name, dir) {
 			return true
 		}
 		if name == filepath.Dir(name) {

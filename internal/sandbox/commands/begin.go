@@ -37,7 +37,7 @@ const (
 	left            // nobody: the caller went before
 )
 
-// begin has the keeper start a process, and returns when the guest has agreed to it. All that starts
+// beginProcess has the keeper start a process, and returns when the guest has agreed to it. All that starts
 // processes goes through it: that a context ends says nothing of what was begun under it, as the keeper
 // starts what it was asked for whoever still waits. So the keeper is asked for as long as this daemon
 // lives, and what came of it is told to began or failed. If begin returns an error though the process
@@ -45,9 +45,9 @@ const (
 //
 // A caller whose ctx ends is not kept waiting. What it leaves behind is bounded by maxStarting and ends
 // when the guest has answered, or with the sandbox.
-func (t *Table) begin(ctx context.Context, s start) (mayRun bool, err error) {
+func (t *Table) beginProcess(ctx context.Context, s start) (mayRun bool, err error) {
 	if err := t.acquireStart(); err != nil {
-		s.fail(err)
+		s.failStart(err)
 		return false, err
 	}
 	var outcome atomic.Int32
@@ -66,7 +66,7 @@ func (t *Table) begin(ctx context.Context, s start) (mayRun bool, err error) {
 			t.hasBegun(s, !outcome.CompareAndSwap(undecided, answered))
 		case !keeper.Unanswered(r.err):
 			r.mayRun = false
-			s.fail(r.err)
+			s.failStart(r.err)
 		case t.life.Err() == nil: // else the daemon ends; its successor finds the process with the keeper
 			t.hasBegun(s, true)
 		}
@@ -93,7 +93,7 @@ func (t *Table) hasBegun(s start, unwanted bool) {
 	}
 }
 
-func (s start) fail(err error) {
+func (s start) failStart(err error) {
 	if s.failed != nil {
 		s.failed(err)
 	}

@@ -124,7 +124,7 @@ func TestWhatBeganIsFollowedOrKilled(t *testing.T) {
 			}}
 			k.deaf.Store(1)
 			told := make(chan bool, 1)
-			mayRun, err := k.table(t).begin(ctx, start{
+			mayRun, err := k.table(t).beginProcess(ctx, start{
 				exec:  channel.Exec{ID: "cmd-1", Argv: []string{"x"}},
 				began: func(bool) { told <- true }, failed: func(error) { told <- false },
 			})
@@ -160,20 +160,20 @@ func TestStartsThatNobodyWaitsForAreBounded(t *testing.T) {
 	leave()
 	for i := range maxStarting {
 		s.exec.ID = "cmd-" + strconv.Itoa(i)
-		if _, err := table.begin(gone, s); !errors.Is(err, context.Canceled) {
+		if _, err := table.beginProcess(gone, s); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 	}
 	failed := false
 	s.failed = func(error) { failed = true }
-	if mayRun, err := table.begin(t.Context(), s); mayRun || !errors.Is(err, fault.ErrUnavailable) || !failed {
+	if mayRun, err := table.beginProcess(t.Context(), s); mayRun || !errors.Is(err, fault.ErrUnavailable) || !failed {
 		t.Errorf("one more: it may run: %v, failed: %v, %v", mayRun, failed, err)
 	}
 	close(release)
 	for range maxStarting {
 		<-k.kills
 	}
-	if _, err := table.begin(t.Context(), s); err != nil {
+	if _, err := table.beginProcess(t.Context(), s); err != nil {
 		t.Errorf("when all have been answered: %v", err)
 	}
 	if n := k.asked.Load(); n != maxStarting+1 {

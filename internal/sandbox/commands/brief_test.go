@@ -24,7 +24,7 @@ func TestOfALongCommandLittleIsKept(t *testing.T) {
 		"long words":     {[]string{"sh", "-c", strings.Repeat("x", 100_000)}, map[string]string{"A": "b"}, 1, false},
 		"a long program": {[]string{strings.Repeat("x", 100_000)}, nil, 1, false},
 	} {
-		argv, env := brief(c.argv, c.env)
+		argv, env := briefCommand(c.argv, c.env)
 		size := 0
 		for _, word := range argv {
 			size += len(word)

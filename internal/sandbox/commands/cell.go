@@ -23,7 +23,7 @@ func (t *Table) Cell(ctx context.Context, c Cell) (id string, ended func(channel
 	if state := t.place.State(); !state.Usable() {
 		return "", nil, state.Refuse(t.place.Info.ID)
 	}
-	cmd := &command{id: journal.NewID("cell-", 6), settled: make(chan struct{}), argv: []string{c.Language}}
+	cmd := &tableCommand{id: journal.NewID("cell-", 6), settled: make(chan struct{}), argv: []string{c.Language}}
 	answer, err := t.cfg.Door.Cell(ctx, t.place.Info.ID, cmd.id, c.Language, c.Code)
 	if err != nil {
 		return "", nil, err
@@ -31,10 +31,10 @@ func (t *Table) Cell(ctx context.Context, c Cell) (id string, ended func(channel
 	if !answer.Decision.Allowed() {
 		return "", nil, fault.New(fault.ErrForbidden, "%s (rule %s, request %s)", answer.Decision.Reason, answer.Decision.Rule, answer.RequestID)
 	}
-	t.hold(cmd)
+	t.holdCommand(cmd)
 	var once sync.Once
 	return cmd.id, func(exit channel.Exit) {
-		once.Do(func() { errand.In(t.group, func() { t.settle(t.life, cmd, exit) }) })
+		once.Do(func() { errand.In(t.group, func() { t.settleCommand(t.life, cmd, exit) }) })
 	}, nil
 }
 

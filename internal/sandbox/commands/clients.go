@@ -35,7 +35,7 @@ func NewClients(made time.Time, touched func()) *Clients {
 func (c *Clients) Touch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.touch()
+	c.touchClients()
 }
 
 // NoteActivity is Touch by what the sandbox did itself: it is neither abandoned nor idle, and no
@@ -47,8 +47,8 @@ func (c *Clients) NoteActivity() {
 	c.touched()
 }
 
-// touch needs mu.
-func (c *Clients) touch() {
+// touchClients needs mu.
+func (c *Clients) touchClients() {
 	c.last = time.Now()
 	c.seen = c.last
 	c.touched()
@@ -59,12 +59,12 @@ func (c *Clients) Use() (over func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.here++
-	c.touch()
+	c.touchClients()
 	return sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.here--
-		c.touch()
+		c.touchClients()
 	})
 }
 
@@ -97,7 +97,7 @@ func (c *Clients) attach() (over, gone func()) {
 		if !muted && !left {
 			muted = true
 			c.mute++
-			c.touch()
+			c.touchClients()
 		}
 	}
 	return sync.OnceFunc(func() {

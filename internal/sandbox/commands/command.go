@@ -56,7 +56,7 @@ const MaxEnv = 192 << 10
 // started does not start, or is killed, and its real end is on record.
 func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
 	info := t.place.Info
-	cmd, err := t.admit(ctx, c)
+	cmd, err := t.admitCommand(ctx, c)
 	if err != nil {
 		return keeper.Command{}, err
 	}
@@ -68,18 +68,18 @@ func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
 	}
 	faultpoint.Hit(faultpoint.ExecJudged)
 	t.place.Inventory.AsRoot(c.User)
-	t.hold(cmd)
+	t.holdCommand(cmd)
 	if gone := context.Cause(ctx); gone != nil { // while it was judged, which is on record
 		t.settleFailed(t.life, cmd, gone)
 		return keeper.Command{}, gone
 	}
-	_, err = t.begin(ctx, start{
+	_, err = t.beginProcess(ctx, start{
 		exec: exec, options: keeper.ExecOptions{RingBytes: ringBytes, CapBytes: c.CapBytes, AwaitReader: true},
 		began: func(unwanted bool) {
 			cmd.unwanted = unwanted
 			faultpoint.Hit(faultpoint.ExecStarted)
-			t.guard(cmd, guardTime(timeout))
-			errand.In(t.group, func() { t.follow(cmd) })
+			t.guardCommand(cmd, guardTime(timeout))
+			errand.In(t.group, func() { t.followCommand(cmd) })
 		},
 		failed: func(err error) { t.settleFailed(t.life, cmd, err) },
 	})
@@ -89,8 +89,8 @@ func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
 	return keeper.Command{ID: cmd.id, Argv: c.Argv, Started: time.Now().UTC(), Terminal: c.PTY != nil}, nil
 }
 
-// admit has a command judged and recorded.
-func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
+// admitCommand has a command judged and recorded.
+func (t *Table) admitCommand(ctx context.Context, c Command) (*tableCommand, error) {
 	id, info := t.place.Info.ID, t.place.Info
 	if err := checkCommand(c); err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
 	if state := t.place.State(); !state.Usable() {
 		return nil, state.Refuse(id)
 	}
-	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), dir: cmp.Or(c.Dir, info.Workdir)}
-	cmd.argv, cmd.env = brief(c.Argv, c.Env)
+	cmd := &tableCommand{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), dir: cmp.Or(c.Dir, info.Workdir)}
+	cmd.argv, cmd.env = briefCommand(c.Argv, c.Env)
 	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, admission.Asked{Argv: c.Argv, Text: c.Judged, Code: c.Code, Refused: c.Refused})
 	if err != nil {
 		return nil, err
@@ -114,8 +114,8 @@ func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
 // may have very many, each for as long as it likes, and nobody counts that.
 const maxListed = 8 << 10
 
-// brief is a command for that list: of a very long one its program alone, and so far as that fits.
-func brief(argv []string, env map[string]string) ([]string, map[string]string) {
+// briefCommand is a command for that list: of a very long one its program alone, and so far as that fits.
+func briefCommand(argv []string, env map[string]string) ([]string, map[string]string) {
 	size := 0
 	for _, word := range argv {
 		size += len(word) + 16

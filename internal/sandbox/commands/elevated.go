@@ -29,12 +29,12 @@ func (t *Table) Elevated(ctx context.Context, e Elevated) (channel.Exit, error) 
 		return channel.Exit{}, fault.New(fault.ErrConflict, "the sandbox %s installs packages already", t.place.Info.ID)
 	}
 	defer t.elevating.Store(false)
-	cmd, err := t.admit(ctx, Command{Argv: e.Argv, Judged: e.Judged, User: "root", Dir: "/"})
+	cmd, err := t.admitCommand(ctx, Command{Argv: e.Argv, Judged: e.Judged, User: "root", Dir: "/"})
 	if err != nil {
 		return channel.Exit{}, err
 	}
 	t.place.Inventory.AsRoot("root")
-	t.hold(cmd)
+	t.holdCommand(cmd)
 	limited := ctx
 	if limit := shorter(e.Timeout, t.place.Limit); limit > 0 {
 		var cancel context.CancelFunc
@@ -44,7 +44,7 @@ func (t *Table) Elevated(ctx context.Context, e Elevated) (channel.Exit, error) 
 	code, err := t.place.Elevate(limited, e)
 	exit := channel.Exit{Code: code}
 	if err == nil && code == 0 {
-		errand.In(t.group, func() { t.settle(t.life, cmd, exit) })
+		errand.In(t.group, func() { t.settleCommand(t.life, cmd, exit) })
 		if err := t.awaitSettled(ctx, cmd); !errors.Is(err, ErrStill) {
 			return exit, err
 		}

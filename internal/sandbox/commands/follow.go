@@ -14,10 +14,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
-// follow waits for a command's end and settles it. A guest that does not end
+// followCommand waits for a command's end and settles it. A guest that does not end
 // its command at the timeout loses its sandbox. Time in which the sandbox waits for
 // a person does not count.
-func (t *Table) follow(c *command) {
+func (t *Table) followCommand(c *tableCommand) {
 	ctx := t.life
 	if left, guarded := t.leftOf(c); guarded {
 		var cancel context.CancelFunc
@@ -40,7 +40,7 @@ func (t *Table) follow(c *command) {
 		exit.Error = "whoever asked for it did not wait until it had started, so it was killed"
 	}
 	faultpoint.Hit(faultpoint.ExecEnded)
-	t.settle(t.life, c, exit)
+	t.settleCommand(t.life, c, exit)
 }
 
 // askAgain is how long a keeper that does not answer is left alone.
@@ -120,12 +120,12 @@ func (t *Table) FollowAgain(ctx context.Context, known []keeper.Command) {
 		if finished[k.ID] || IsKernel(k.ID) {
 			continue
 		}
-		c := &command{id: k.ID, settled: make(chan struct{}), argv: k.Argv, dir: t.place.Info.Workdir}
-		t.hold(c)
+		c := &tableCommand{id: k.ID, settled: make(chan struct{}), argv: k.Argv, dir: t.place.Info.Workdir}
+		t.holdCommand(c)
 		if k.Exit == nil { // else it has ended in time, or late, and nobody has to see to it
 			t.guardAgain(c, guardTime(timeoutOf(k.TimeoutMS)))
 		}
-		errand.In(t.group, func() { t.follow(c) })
+		errand.In(t.group, func() { t.followCommand(c) })
 	}
 	t.Inherit(nil)
 }
@@ -181,14 +181,14 @@ func (t *Table) Adopt(ctx context.Context, source string, copied []Copied) (foll
 		if err != nil {
 			return nil, fmt.Errorf("the command %s goes on in the copy and can't be taken over: %w", c.ID, err)
 		}
-		cmd := &command{id: c.ID, settled: make(chan struct{}), argv: c.Argv, dir: t.place.Info.Workdir}
-		t.hold(cmd)
+		cmd := &tableCommand{id: c.ID, settled: make(chan struct{}), argv: c.Argv, dir: t.place.Info.Workdir}
+		t.holdCommand(cmd)
 		guard := c.Guard
 		if guard == 0 {
 			guard = guardTime(timeoutOf(c.TimeoutMS))
 		}
-		t.guard(cmd, guard)
-		all = append(all, func() { t.follow(cmd) })
+		t.guardCommand(cmd, guard)
+		all = append(all, func() { t.followCommand(cmd) })
 	}
 	return func() {
 		for _, followOne := range all {

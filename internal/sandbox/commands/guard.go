@@ -18,8 +18,8 @@ func guardTime(timeout time.Duration) time.Duration {
 	return timeout + timeoutGrace + guestGrace
 }
 
-// guard has a command be guarded so long from now on; 0: it is not.
-func (t *Table) guard(c *command, left time.Duration) {
+// guardCommand has a command be guarded so long from now on; 0: it is not.
+func (t *Table) guardCommand(c *tableCommand, left time.Duration) {
 	if left <= 0 {
 		return
 	}
@@ -32,7 +32,7 @@ func (t *Table) guard(c *command, left time.Duration) {
 
 // guardAgain has a command that the daemon before followed have the guard that it had. Where the journal did not know
 // of it yet, it has all of it anew: so long.
-func (t *Table) guardAgain(c *command, anew time.Duration) {
+func (t *Table) guardAgain(c *tableCommand, anew time.Duration) {
 	t.mu.Lock()
 	until, known := t.inherited[c.id]
 	if known {
@@ -40,12 +40,12 @@ func (t *Table) guardAgain(c *command, anew time.Duration) {
 	}
 	t.mu.Unlock()
 	if !known {
-		t.guard(c, anew)
+		t.guardCommand(c, anew)
 	}
 }
 
 // leftOf is how long a command may still go on; guarded is false where that has no end. It may be over.
-func (t *Table) leftOf(c *command) (left time.Duration, guarded bool) {
+func (t *Table) leftOf(c *tableCommand) (left time.Duration, guarded bool) {
 	t.mu.Lock()
 	until := c.until
 	t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *Table) leftOf(c *command) (left time.Duration, guarded bool) {
 
 // guardLeft is the same of an id, for a copy: 0 where there is no end, and a moment where it is over.
 func (t *Table) guardLeft(id string) time.Duration {
-	c := t.find(id)
+	c := t.findCommand(id)
 	if c == nil {
 		return 0
 	}

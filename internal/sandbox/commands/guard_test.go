@@ -25,18 +25,18 @@ func TestAGuardStaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	active := 10 * time.Second
 	table, kept := guarded(&active)
-	limited, free := &command{id: "cmd-1"}, &command{id: "cmd-2"}
-	table.hold(limited)
-	table.hold(free)
-	table.guard(limited, guardTime(time.Minute))
-	table.guard(free, guardTime(0))
+	limited, free := &tableCommand{id: "cmd-1"}, &tableCommand{id: "cmd-2"}
+	table.holdCommand(limited)
+	table.holdCommand(free)
+	table.guardCommand(limited, guardTime(time.Minute))
+	table.guardCommand(free, guardTime(0))
 	whole := time.Minute + timeoutGrace + guestGrace
 	if *kept != 1 {
 		t.Errorf("the journal is told %d times", *kept)
 	}
 	left := func(table *Table, id string, want time.Duration) {
 		t.Helper()
-		got, is := table.leftOf(table.find(id))
+		got, is := table.leftOf(table.findCommand(id))
 		if is != (want != 0) || is && got != want {
 			t.Errorf("%s has %v left (%t), want %v", id, got, is, want)
 		}
@@ -52,8 +52,8 @@ func TestAGuardStaysWhatItIs(t *testing.T) {
 			t.Errorf("before they are followed again the guard is %v, and not %v", got, guards["cmd-1"])
 		}
 		for _, id := range []string{"cmd-1", "cmd-2"} {
-			c := &command{id: id}
-			next.hold(c)
+			c := &tableCommand{id: id}
+			next.holdCommand(c)
 			next.guardAgain(c, 0) // no keeper knows the limit of what came with a copy
 		}
 		next.Inherit(nil)
@@ -72,17 +72,17 @@ func TestAGuardStaysWhatItIs(t *testing.T) {
 		}
 		active = 0 // the copy's own
 		next, _ := guarded(&active)
-		c := &command{id: "cmd-1"}
-		next.hold(c)
-		next.guard(c, copied[0].Guard)
+		c := &tableCommand{id: "cmd-1"}
+		next.holdCommand(c)
+		next.guardCommand(c, copied[0].Guard)
 		active += 5 * time.Second
 		whole -= 5 * time.Second
-		next.hold(&command{id: "cmd-2"})
+		next.holdCommand(&tableCommand{id: "cmd-2"})
 		left(next, "cmd-1", whole)
 		table = next
 	}
 	active += time.Hour
-	if got, is := table.leftOf(table.find("cmd-1")); !is || got > time.Millisecond {
+	if got, is := table.leftOf(table.findCommand("cmd-1")); !is || got > time.Millisecond {
 		t.Errorf("past its end it has %v left (%t)", got, is)
 	}
 	if got := table.guardLeft("cmd-1"); got <= 0 || got > time.Second {
@@ -95,8 +95,8 @@ func TestAGuardThatTheJournalDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	active := time.Hour
 	table, kept := guarded(&active)
-	c := &command{id: "cmd-1"}
-	table.hold(c)
+	c := &tableCommand{id: "cmd-1"}
+	table.holdCommand(c)
 	table.guardAgain(c, guardTime(time.Minute))
 	if left, is := table.leftOf(c); !is || left != guardTime(time.Minute) || *kept != 1 {
 		t.Errorf("%v, %t, %d", left, is, *kept)

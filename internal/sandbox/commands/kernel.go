@@ -36,7 +36,7 @@ func (t *Table) StartKernel(ctx context.Context, k Kernel) (string, error) {
 	}
 	exec := channel.Exec{ID: journal.NewID(kernelPrefix, 6), Argv: k.Argv, Env: k.Env, Dir: k.Dir, User: t.place.Info.Account.User(""), Stdin: true}
 	t.place.Inventory.AsRoot(exec.User)
-	mayRun, err := t.begin(ctx, start{exec: exec, options: keeper.ExecOptions{RingBytes: ringBytes, AwaitReader: true}})
+	mayRun, err := t.beginProcess(ctx, start{exec: exec, options: keeper.ExecOptions{RingBytes: ringBytes, AwaitReader: true}})
 	if !mayRun {
 		return "", err
 	}

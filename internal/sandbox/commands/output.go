@@ -74,7 +74,7 @@ func (t *Table) Unjudged(ctx context.Context, c Command) ([]byte, error) {
 	id := journal.NewID("cmd-", 6)
 	exec := channel.Exec{ID: id, Argv: c.Argv, Dir: c.Dir, User: t.place.Info.Account.User(c.User), Timeout: c.Timeout.Milliseconds()}
 	options := keeper.ExecOptions{RingBytes: ringBytes, CapBytes: c.CapBytes, AwaitReader: true}
-	if _, err := t.begin(ctx, start{exec: exec, options: options}); err != nil {
+	if _, err := t.beginProcess(ctx, start{exec: exec, options: options}); err != nil {
 		return nil, err
 	}
 	return t.output(ctx, id, c.Argv[0])

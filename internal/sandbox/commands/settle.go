@@ -14,9 +14,9 @@ import (
 // its last commands.
 const settleGrace = 5 * time.Second
 
-// settle puts a command's end and what it installed on record, then lets go
+// settleCommand puts a command's end and what it installed on record, then lets go
 // those who wait for that.
-func (t *Table) settle(ctx context.Context, c *command, exit channel.Exit) {
+func (t *Table) settleCommand(ctx context.Context, c *tableCommand, exit channel.Exit) {
 	defer close(c.settled)
 	t.place.Clients.commandEnded()
 	end, known, err := t.place.Inventory.Covered(ctx, t.group, t.place.Waits().Steadily)
@@ -34,7 +34,7 @@ func (t *Table) settle(ctx context.Context, c *command, exit channel.Exit) {
 		t.cfg.Log.Error("a command's end is not on record", "sandbox", t.place.Info.ID, "command", c.id, "err", err)
 	}
 	faultpoint.Hit(faultpoint.ExecSettled)
-	t.drop(c)
+	t.dropCommand(c)
 	t.place.Clients.Touch()
 	if end != "" {
 		t.place.End(end)
@@ -42,14 +42,14 @@ func (t *Table) settle(ctx context.Context, c *command, exit channel.Exit) {
 }
 
 // settleFailed is for a command that did not start.
-func (t *Table) settleFailed(ctx context.Context, c *command, cause error) {
+func (t *Table) settleFailed(ctx context.Context, c *tableCommand, cause error) {
 	t.settleAlone(ctx, c, channel.Exit{Code: 126, Error: cause.Error()})
 }
 
 // settleAlone puts a command's end on record without an inventory.
-func (t *Table) settleAlone(ctx context.Context, c *command, exit channel.Exit) {
+func (t *Table) settleAlone(ctx context.Context, c *tableCommand, exit channel.Exit) {
 	defer close(c.settled)
-	defer t.drop(c)
+	defer t.dropCommand(c)
 	if err := t.cfg.Door.CommandFinished(context.WithoutCancel(ctx), t.place.Info.ID, c.id, exit); err != nil {
 		t.cfg.Log.Error("a command's end is not on record", "sandbox", t.place.Info.ID, "command", c.id, "err", err)
 	}
@@ -67,7 +67,7 @@ func (t *Table) SettleEnded(ctx context.Context) error {
 		return nil //nolint:nilerr // the sandbox is gone, and with it nothing is left to wait for
 	}
 	for _, kc := range k.Commands {
-		c := t.find(kc.ID)
+		c := t.findCommand(kc.ID)
 		if c == nil || kc.Exit == nil {
 			continue
 		}
@@ -80,7 +80,7 @@ func (t *Table) SettleEnded(ctx context.Context) error {
 
 // awaitSettled waits for a command that has ended, as SettleEnded does. It may be a moment before the
 // command's follower hears of that, so that once is not enough to hurry.
-func (t *Table) awaitSettled(ctx context.Context, c *command) error {
+func (t *Table) awaitSettled(ctx context.Context, c *tableCommand) error {
 	again := time.NewTicker(hurryAgain)
 	defer again.Stop()
 	for {
@@ -120,7 +120,7 @@ func (t *Table) SettleAll(ctx context.Context) {
 func (t *Table) SettleCut(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleGrace)
 	defer cancel()
-	for _, c := range t.all() {
+	for _, c := range t.listCommands() {
 		if t.awaitSettled(ctx, c) != nil {
 			t.cfg.Log.Warn("a command's end is not on record before its sandbox's", "sandbox", t.place.Info.ID, "command", c.id)
 		}

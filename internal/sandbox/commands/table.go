@@ -75,7 +75,7 @@ type Table struct {
 	elevating atomic.Bool // one at a time: each waits until nothing inside has rights
 
 	mu       sync.Mutex // guards what follows
-	byID     map[string]*command
+	byID     map[string]*tableCommand
 	starting int             // starts that the keeper has not answered
 	killing  map[string]bool // the ids of those that are killed until they have ended
 	// inherited are the guards of commands that the daemon before followed, until FollowAgain has them.
@@ -84,12 +84,12 @@ type Table struct {
 
 // In makes the table of a sandbox, without commands.
 func (r *Runner) In(p Place) *Table {
-	return &Table{Runner: r, place: p, byID: map[string]*command{}, killing: map[string]bool{}}
+	return &Table{Runner: r, place: p, byID: map[string]*tableCommand{}, killing: map[string]bool{}}
 }
 
-// command is one started process; settled is closed when its end is on record. How it
+// tableCommand is one started process; settled is closed when its end is on record. How it
 // was started is not known of one that another daemon started.
-type command struct {
+type tableCommand struct {
 	id      string
 	settled chan struct{}
 	argv    []string
@@ -101,33 +101,33 @@ type command struct {
 	unwanted bool
 }
 
-// hold makes a command known to those who wait for it to be settled.
-func (t *Table) hold(c *command) {
+// holdCommand makes a command known to those who wait for it to be settled.
+func (t *Table) holdCommand(c *tableCommand) {
 	t.mu.Lock()
 	t.byID[c.id] = c
 	t.mu.Unlock()
 	t.place.Clients.Touch()
 }
 
-// drop forgets a command that is settled: nobody waits for it.
-func (t *Table) drop(c *command) {
+// dropCommand forgets a command that is settled: nobody waits for it.
+func (t *Table) dropCommand(c *tableCommand) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byID, c.id)
 }
 
-// find is a command that is not settled; nil: there is none of that id.
-func (t *Table) find(id string) *command {
+// findCommand is a command that is not settled; nil: there is none of that id.
+func (t *Table) findCommand(id string) *tableCommand {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.byID[id]
 }
 
 // Has reports whether a command or a cell has not been settled: its end will be on record.
-func (t *Table) Has(id string) bool { return t.find(id) != nil }
+func (t *Table) Has(id string) bool { return t.findCommand(id) != nil }
 
-// all are the commands that are not settled.
-func (t *Table) all() []*command {
+// listCommands are the commands that are not settled.
+func (t *Table) listCommands() []*tableCommand {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Collect(maps.Values(t.byID))
@@ -152,7 +152,7 @@ type Started struct {
 // Started are the commands that have not ended, in the order of their ids.
 func (t *Table) Started() []Started {
 	var started []Started
-	for _, c := range t.all() {
+	for _, c := range t.listCommands() {
 		started = append(started, Started{ID: c.id, Argv: slices.Clone(c.argv), Env: maps.Clone(c.env), Dir: c.dir})
 	}
 	slices.SortFunc(started, func(a, b Started) int { return cmp.Compare(a.ID, b.ID) })

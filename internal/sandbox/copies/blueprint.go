@@ -62,7 +62,7 @@ func NewBlueprints(dir, agentDir string, record *written.Record, log *slog.Logge
 	return &Blueprints{dir: dir, agentDir: agentDir, record: record, log: log, writable: map[string][]hostpath.Tree{}}
 }
 
-func (s *Blueprints) path(id string) string { return filepath.Join(s.dir, filePrefix+id+fileForm) }
+func (s *Blueprints) pathOf(id string) string { return filepath.Join(s.dir, filePrefix+id+fileForm) }
 
 // Keep writes what a sandbox is made with today's agent. It is not brought to the disk:
 // after a loss of power the sandbox does not live either. What it may write of the host is:
@@ -74,15 +74,15 @@ func (s *Blueprints) Keep(id string, b Blueprint) (err error) {
 	if err := s.keepWritable(id, b); err != nil {
 		return err
 	}
-	return s.write(id, b)
+	return s.writeBlueprint(id, b)
 }
 
-func (s *Blueprints) write(id string, b Blueprint) error {
+func (s *Blueprints) writeBlueprint(id string, b Blueprint) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return err
 	}
-	if err := wholefile.ReplaceVolatile(s.path(id), data, 0o600); err != nil {
+	if err := wholefile.ReplaceVolatile(s.pathOf(id), data, 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what the sandbox is made with can't be kept")
 	}
 	return nil
@@ -91,7 +91,7 @@ func (s *Blueprints) write(id string, b Blueprint) error {
 // Load reads what a sandbox was made with.
 func (s *Blueprints) Load(id string) (Blueprint, error) {
 	var b Blueprint
-	data, err := os.ReadFile(s.path(id))
+	data, err := os.ReadFile(s.pathOf(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, fault.New(fault.ErrConflict, "the sandbox %s was made by an older version of Cofferdam, which kept too little for a copy", id)
 	}
@@ -106,11 +106,11 @@ func (s *Blueprints) Load(id string) (Blueprint, error) {
 
 // Forget removes a sandbox's, of which nothing runs any more.
 func (s *Blueprints) Forget(id string) {
-	s.settle(id)
+	s.settleSandbox(id)
 	s.mu.Lock()
 	delete(s.writable, id)
 	s.mu.Unlock()
-	if err := os.Remove(s.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.pathOf(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.Warn("what a sandbox was made with can't be removed", "sandbox", id, "err", err)
 	}
 }
@@ -122,7 +122,7 @@ func (s *Blueprints) Sweep(lives func(id string) bool) {
 		name := strings.TrimSuffix(filepath.Base(path), ".new") // one that is just being written
 		id, whole := strings.CutSuffix(strings.TrimPrefix(name, filePrefix), fileForm)
 		if whole && lives(id) {
-			s.remember(id)
+			s.rememberUnknown(id)
 			continue
 		}
 		if err := os.Remove(path); err != nil {
@@ -132,9 +132,9 @@ func (s *Blueprints) Sweep(lives func(id string) bool) {
 	s.settleUnowned()
 }
 
-// remember notes what a sandbox may write that another daemon made. As long as that is not
+// rememberUnknown notes what a sandbox may write that another daemon made. As long as that is not
 // known it may be anywhere, so that no link is followed to a mount's source.
-func (s *Blueprints) remember(id string) {
+func (s *Blueprints) rememberUnknown(id string) {
 	b, err := s.Load(id)
 	if err == nil {
 		err = s.keepWritable(id, b) // an older version made it, which kept no record

@@ -61,11 +61,11 @@ func (s *Blueprints) keepWritable(id string, b Blueprint) error {
 			return err
 		}
 	}
-	s.note(id, trees)
+	s.noteTrees(id, trees)
 	return nil
 }
 
-func (s *Blueprints) note(id string, trees []hostpath.Tree) {
+func (s *Blueprints) noteTrees(id string, trees []hostpath.Tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(trees) > 0 {
@@ -83,8 +83,8 @@ func (s *Blueprints) uncovered() (all []hostpath.Tree) {
 	return all
 }
 
-// settle has the record know what a sandbox could write of the host that runs no more.
-func (s *Blueprints) settle(id string) {
+// settleSandbox has the record know what a sandbox could write of the host that runs no more.
+func (s *Blueprints) settleSandbox(id string) {
 	s.recording.Lock()
 	defer s.recording.Unlock()
 	s.mu.Lock()
@@ -99,7 +99,7 @@ func (s *Blueprints) settle(id string) {
 	for _, t := range trees {
 		settled = append(settled, t.Settled())
 	}
-	s.note(id, settled)
+	s.noteTrees(id, settled)
 }
 
 // settleTrees replaces trees in the record by what they are once nobody writes in them, unless others still do. What
@@ -141,13 +141,13 @@ func (s *Blueprints) stopped(id string) {
 	if err != nil || !b.marked() {
 		return // an older version made it; or it has no covers
 	}
-	s.settle(id)
+	s.settleSandbox(id)
 	for i, m := range b.Spec.Mounts {
 		if m.Covers != "" {
 			b.Spec.Mounts[i].Covers = hostpath.AnyMark
 		}
 	}
-	if err := s.write(id, b); err != nil {
+	if err := s.writeBlueprint(id, b); err != nil {
 		s.log.Warn("that a sandbox runs no more can't be kept", "sandbox", id, "err", err)
 	}
 }
@@ -169,7 +169,7 @@ func (s *Blueprints) begins(id string) error {
 	if err := s.keepWritable(id, b); err != nil || !found {
 		return err
 	}
-	return s.write(id, b)
+	return s.writeBlueprint(id, b)
 }
 
 // remark finds anew what covers lie over that are to be laid anew; false: there are none.
@@ -208,15 +208,15 @@ type following struct {
 
 // Freeze implements Freezable.
 func (f *following) Freeze(ctx context.Context, dir string) error {
-	return f.froze(f.Freezable.Freeze(ctx, dir))
+	return f.frozeError(f.Freezable.Freeze(ctx, dir))
 }
 
 // FreezeFiles implements Freezable.
 func (f *following) FreezeFiles(ctx context.Context, dir string) error {
-	return f.froze(f.Freezable.FreezeFiles(ctx, dir))
+	return f.frozeError(f.Freezable.FreezeFiles(ctx, dir))
 }
 
-func (f *following) froze(err error) error {
+func (f *following) frozeError(err error) error {
 	if err == nil {
 		f.kept.stopped(f.id)
 	}

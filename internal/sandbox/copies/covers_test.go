@@ -210,11 +210,11 @@ func TestCoversAreLostWhileASandboxRuns(t *testing.T) {
 		},
 		"after a pause that could not be noted": func(p *coveredProject) {
 			p.begin("a")
-			path := p.kept.path("a")
+			path := p.kept.pathOf("a")
 			blocked := path + ".was"
 			must(p.t, os.Rename(path, blocked))
 			must(p.t, os.Mkdir(path, 0o700)) // neither read nor written
-			p.kept.settle("a")
+			p.kept.settleSandbox("a")
 			if err := p.kept.Following("a", still{}).Thaw(p.t.Context(), ""); err == nil {
 				p.t.Error("it goes on, and nobody knows with which covers")
 			}

@@ -10,10 +10,10 @@ type drafts struct {
 	bytes map[string]int64
 }
 
-// take reserves room for an owner's image if it and what the owner keeps already fit;
+// takeRoom reserves room for an owner's image if it and what the owner keeps already fit;
 // kept is asked while nobody else takes. used is what there would be with it. done
 // must be called if it fits, once the snapshot is in the store or given up.
-func (d *drafts) take(owner string, image, most int64, kept func() int64) (done func(), used int64, fits bool) {
+func (d *drafts) takeRoom(owner string, image, most int64, kept func() int64) (done func(), used int64, fits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	used = image + d.bytes[owner] + kept()
@@ -24,10 +24,10 @@ func (d *drafts) take(owner string, image, most int64, kept func() int64) (done 
 		d.bytes = map[string]int64{}
 	}
 	d.bytes[owner] += image
-	return func() { d.give(owner, image) }, used, true
+	return func() { d.giveRoom(owner, image) }, used, true
 }
 
-func (d *drafts) give(owner string, image int64) {
+func (d *drafts) giveRoom(owner string, image int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.bytes[owner] -= image; d.bytes[owner] == 0 {

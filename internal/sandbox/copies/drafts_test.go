@@ -15,7 +15,7 @@ func TestDrafts(t *testing.T) {
 	none := func() int64 { return 0 }
 	for range 50 {
 		group.Go(func() {
-			if done, _, fits := d.take("a", 10, 35, none); fits {
+			if done, _, fits := d.takeRoom("a", 10, 35, none); fits {
 				mu.Lock()
 				defer mu.Unlock()
 				fit = append(fit, done)
@@ -26,13 +26,13 @@ func TestDrafts(t *testing.T) {
 	if len(fit) != 3 {
 		t.Errorf("%d of 10 bytes each are written, with room for 35", len(fit))
 	}
-	if _, used, fits := d.take("b", 10, 35, func() int64 { return 30 }); fits || used != 40 {
+	if _, used, fits := d.takeRoom("b", 10, 35, func() int64 { return 30 }); fits || used != 40 {
 		t.Errorf("another's, who keeps 30: %d, %v", used, fits)
 	}
 	for _, done := range fit {
 		done()
 	}
-	if done, used, fits := d.take("a", 35, 35, none); !fits || used != 35 {
+	if done, used, fits := d.takeRoom("a", 35, 35, none); !fits || used != 35 {
 		t.Errorf("after all were written: %d, %v", used, fits)
 	} else if done(); len(d.bytes) != 0 {
 		t.Errorf("left: %v", d.bytes)

@@ -35,7 +35,7 @@ type Library struct {
 // NewLibrary makes one of what its store has.
 func NewLibrary(cfg Config) *Library { return &Library{cfg: cfg} }
 
-func (l *Library) store() (*snapshots.Store, error) {
+func (l *Library) openStore() (*snapshots.Store, error) {
 	if l.cfg.Store == nil {
 		return nil, fault.New(fault.ErrUnavailable, "this daemon keeps no copies of sandboxes")
 	}
@@ -45,7 +45,7 @@ func (l *Library) store() (*snapshots.Store, error) {
 // Lease finds a snapshot of an owner's by id or name, and has it lie plain, which takes
 // long if it was compressed.
 func (l *Library) Lease(ctx context.Context, owner, ref string) (*snapshots.Lease, error) {
-	store, err := l.store()
+	store, err := l.openStore()
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (l *Library) Unname(ctx context.Context, owner, id string, names []string) 
 }
 
 func (l *Library) rename(ctx context.Context, owner, id string, names []string, given bool, change func(s *snapshots.Store, owner, id string, names []string) (snapshots.Snapshot, error)) (Snapshot, error) {
-	store, err := l.store()
+	store, err := l.openStore()
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -128,7 +128,7 @@ func (l *Library) List() []Snapshot {
 // is the Unix socket's, which may remove all by id. fault.ErrConflict while a sandbox
 // is being made from it.
 func (l *Library) Remove(ctx context.Context, owner, ref string) error {
-	store, err := l.store()
+	store, err := l.openStore()
 	if err != nil {
 		return err
 	}

@@ -45,12 +45,12 @@ func (l *Library) Spec(ctx context.Context, from *Origin, w Wanted) (engine.Spec
 			return spec, fault.Invalid("the policy mounts %s, and the sandbox is made from a copy without that; a copy has the mounts of its source", want.Destination)
 		}
 	}
-	spec.Limits, err = limits(spec.Limits, w.Limits, from)
+	spec.Limits, err = lowerLimits(spec.Limits, w.Limits, from)
 	return spec, err
 }
 
-// limits are the lower ones of two. What can't hold the copy is refused.
-func limits(source, asked engine.Limits, from *Origin) (engine.Limits, error) {
+// lowerLimits are the lower ones of two. What can't hold the copy is refused.
+func lowerLimits(source, asked engine.Limits, from *Origin) (engine.Limits, error) {
 	lower := engine.Limits{
 		CPU: min(source.CPU, asked.CPU), MemoryBytes: min(source.MemoryBytes, asked.MemoryBytes),
 		DiskBytes: min(source.DiskBytes, asked.DiskBytes), Pids: min(source.Pids, asked.Pids),
@@ -114,7 +114,7 @@ func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount,
 		case !mount.ReadOnly:
 			return nil, nil, fault.New(fault.ErrConflict, "the copy is of a sandbox with the host's %s mounted read-write; there are no copies of such", mount.Source)
 		}
-		origin, over, err := l.again(ctx, mount, granted, may)
+		origin, over, err := l.showAgain(ctx, mount, granted, may)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -126,8 +126,8 @@ func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount,
 	return shown, hidden, nil
 }
 
-// again checks that what a source's mount showed may be shown to a copy, and returns what it is and what is hidden in it now.
-func (l *Library) again(ctx context.Context, mount engine.Mount, granted []mounts.Mount, may *mounts.Comparing) (origin hostpath.Identity, hidden []engine.Mount, err error) {
+// showAgain checks that what a source's mount showed may be shown to a copy, and returns what it is and what is hidden in it now.
+func (l *Library) showAgain(ctx context.Context, mount engine.Mount, granted []mounts.Mount, may *mounts.Comparing) (origin hostpath.Identity, hidden []engine.Mount, err error) {
 	now, err := l.cfg.Rules.Check(mounts.Mount{Source: mount.Source, Destination: mount.Destination})
 	if err != nil {
 		return origin, nil, err

@@ -20,7 +20,7 @@ func TestUnreadableBlueprintsFollowNoLink(t *testing.T) {
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(s.path("sb-1"), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(s.pathOf("sb-1"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	check := func(source string) error {

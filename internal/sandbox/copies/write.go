@@ -49,7 +49,7 @@ func (l *Library) Keep(ctx context.Context, s Source, keep Keep) (Snapshot, erro
 		return Snapshot{}, err
 	}
 	from.Built = keep.Built
-	snap, err := l.publish(ctx, draft, from, keep.Names)
+	snap, err := l.publishSnapshot(ctx, draft, from, keep.Names)
 	return snap, errors.Join(err, draft.Drop())
 }
 
@@ -61,7 +61,7 @@ func (l *Library) mayKeep(ctx context.Context, s Source) (done func(), err error
 	if owner.Quota.DiskBytes == 0 || l.cfg.Store == nil {
 		return func() {}, nil
 	}
-	done, used, fits := l.drafts.take(owner.Token, imageSize(ctx, s)+s.Info.LockBytes, owner.Quota.DiskBytes, func() (kept int64) {
+	done, used, fits := l.drafts.takeRoom(owner.Token, imageSize(ctx, s)+s.Info.LockBytes, owner.Quota.DiskBytes, func() (kept int64) {
 		for _, k := range l.List() { // the lockfiles are kept as long as it is
 			if k.Owner.Token == owner.Token {
 				kept += k.Bytes + k.Of.LockBytes
@@ -91,7 +91,7 @@ func (l *Library) Write(ctx context.Context, s Source, id string, contents engin
 	if from.Made, err = l.cfg.Blueprints.Load(s.Info.ID); err != nil {
 		return nil, nil, err
 	}
-	store, err := l.store()
+	store, err := l.openStore()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,13 +166,13 @@ func (l *Library) writeImage(ctx context.Context, s Source, body engine.Snapshot
 		if werr = body.Snapshot(ctx, from.Image, from.Contents); werr != nil {
 			return
 		}
-		werr = l.describe(ctx, s, from, began)
+		werr = l.describeImage(ctx, s, from, began)
 	})
 	return errors.Join(err, werr)
 }
 
-// describe says what came into an image that has just been written.
-func (l *Library) describe(ctx context.Context, s Source, from *Origin, began time.Time) error {
+// describeImage says what came into an image that has just been written.
+func (l *Library) describeImage(ctx context.Context, s Source, from *Origin, began time.Time) error {
 	lineage, err := l.cfg.Door.Lineage(ctx, s.Info.ID)
 	if err != nil {
 		return err
@@ -189,8 +189,8 @@ func (l *Library) describe(ctx context.Context, s Source, from *Origin, began ti
 	return nil
 }
 
-// publish makes a snapshot of a draft, on record before anybody can use it.
-func (l *Library) publish(ctx context.Context, draft *snapshots.Draft, from *Origin, names []string) (Snapshot, error) {
+// publishSnapshot makes a snapshot of a draft, on record before anybody can use it.
+func (l *Library) publishSnapshot(ctx context.Context, draft *snapshots.Draft, from *Origin, names []string) (Snapshot, error) {
 	name, also := "", []string(nil)
 	if len(names) > 0 {
 		name, also = names[0], names[1:]

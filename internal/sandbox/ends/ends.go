@@ -56,7 +56,7 @@ func New(expired func(id string, why Cause)) *Schedule {
 func (s *Schedule) Start(id string, terms Terms, left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(id)
+	s.dropClock(id)
 	c := &clock{id: id, terms: terms, ttl: left, idle: terms.Idle, since: time.Now(), at: -1}
 	s.clocks[id] = c
 }
@@ -66,7 +66,7 @@ func (s *Schedule) Activate(id string, active time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clocks[id]; c != nil {
-		c.count()
+		c.countTime()
 		c.active = active
 	}
 }
@@ -76,9 +76,9 @@ func (s *Schedule) Announce(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clocks[id]; c != nil && !c.announced {
-		c.count()
+		c.countTime()
 		c.announced = true
-		s.place(c)
+		s.placeClock(c)
 	}
 }
 
@@ -94,9 +94,9 @@ func (s *Schedule) Set(id string, terms Terms) error {
 	if c.over {
 		return fault.New(fault.ErrConflict, "the time of the sandbox %s is over; it is being ended", id)
 	}
-	c.count()
+	c.countTime()
 	c.terms, c.ttl, c.idle = terms, terms.TTL, terms.Idle
-	s.place(c)
+	s.placeClock(c)
 	return nil
 }
 
@@ -106,9 +106,9 @@ func (s *Schedule) Renew(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clocks[id]; c != nil && c.over {
-		c.count()
+		c.countTime()
 		c.over, c.ttl, c.idle = false, c.terms.TTL, c.terms.Idle
-		s.place(c)
+		s.placeClock(c)
 	}
 }
 
@@ -118,9 +118,9 @@ func (s *Schedule) Busy(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clocks[id]; c != nil && c.over {
-		c.count()
+		c.countTime()
 		c.over, c.idle = false, c.terms.Idle
-		s.place(c)
+		s.placeClock(c)
 	}
 }
 
@@ -132,9 +132,9 @@ func (s *Schedule) Touch(id string) {
 	if c == nil || c.terms.Idle == 0 || c.over {
 		return
 	}
-	c.count()
+	c.countTime()
 	c.idle = c.terms.Idle
-	s.place(c)
+	s.placeClock(c)
 }
 
 // Still stops a clock, or lets it go on.
@@ -145,16 +145,16 @@ func (s *Schedule) Still(id string, still bool) {
 	if c == nil || c.still == still {
 		return
 	}
-	c.count()
+	c.countTime()
 	c.still = still
-	s.place(c)
+	s.placeClock(c)
 }
 
 // Drop forgets a clock.
 func (s *Schedule) Drop(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(id)
+	s.dropClock(id)
 }
 
 // View is how a clock stands.
@@ -177,9 +177,9 @@ func (s *Schedule) View(id string) (View, bool) {
 	if c == nil {
 		return View{}, false
 	}
-	c.count()
+	c.countTime()
 	v := View{Terms: c.terms, Left: c.ttl, Still: c.still, Active: c.active}
-	if left, _, some := c.next(); some {
+	if left, _, some := c.nextEnd(); some {
 		v.Ends = c.since.Add(left)
 	}
 	return v, true
@@ -190,7 +190,7 @@ func (s *Schedule) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		over, next := s.due(time.Now())
+		over, next := s.takeDue(time.Now())
 		for _, o := range over {
 			s.expired(o.id, o.why)
 		}
@@ -212,8 +212,8 @@ type overdue struct {
 	why Cause
 }
 
-// due takes those that are over out of the queue, and tells when the next is.
-func (s *Schedule) due(now time.Time) (over []overdue, next time.Duration) {
+// takeDue takes those that are over out of the queue, and tells when the next is.
+func (s *Schedule) takeDue(now time.Time) (over []overdue, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.queue) > 0 {
@@ -222,16 +222,16 @@ func (s *Schedule) due(now time.Time) (over []overdue, next time.Duration) {
 			return over, wait
 		}
 		heap.Pop(&s.queue)
-		c.count()
-		_, why, _ := c.next()
+		c.countTime()
+		_, why, _ := c.nextEnd()
 		c.over = true
 		over = append(over, overdue{c.id, why})
 	}
 	return over, farAway
 }
 
-// drop needs mu.
-func (s *Schedule) drop(id string) {
+// dropClock needs mu.
+func (s *Schedule) dropClock(id string) {
 	if c := s.clocks[id]; c != nil {
 		if c.at >= 0 {
 			heap.Remove(&s.queue, c.at)
@@ -240,9 +240,9 @@ func (s *Schedule) drop(id string) {
 	}
 }
 
-// place puts a clock where it belongs in the queue, after a count. Needs mu.
-func (s *Schedule) place(c *clock) {
-	left, _, some := c.next()
+// placeClock puts a clock where it belongs in the queue, after a count. Needs mu.
+func (s *Schedule) placeClock(c *clock) {
+	left, _, some := c.nextEnd()
 	runs := some && c.announced && !c.still && !c.over
 	c.due = c.since.Add(left)
 	switch {
@@ -275,8 +275,8 @@ type clock struct {
 	at        int // in the queue; -1: it is not there
 }
 
-// count brings what is left up to now.
-func (c *clock) count() {
+// countTime brings what is left up to now.
+func (c *clock) countTime() {
 	now := time.Now()
 	if !c.still {
 		c.ttl -= now.Sub(c.since)
@@ -286,8 +286,8 @@ func (c *clock) count() {
 	c.since = now
 }
 
-// next is the end that comes first, counted from since.
-func (c *clock) next() (left time.Duration, why Cause, some bool) {
+// nextEnd is the end that comes first, counted from since.
+func (c *clock) nextEnd() (left time.Duration, why Cause, some bool) {
 	if c.terms.TTL > 0 {
 		left, why, some = c.ttl, CauseTTL, true
 	}

@@ -16,10 +16,10 @@ import (
 // socketPrefix begins the name of a socket in /proc, behind which its number is.
 const socketPrefix = "socket:"
 
-// add adds what a descriptor is of. It opens nothing of it, and asks only the file system of the homes: any user of the host may
+// addDescriptor adds what a descriptor is of. It opens nothing of it, and asks only the file system of the homes: any user of the host may
 // have others mounted, and one that does not answer would keep every home from being looked at. Of most descriptors their
 // name says enough, which takes a fraction of what fdinfo does: of an epoll the kernel writes all targets there.
-func (u *unlinked) add(p process, thread, descriptor string) {
+func (u *unlinked) addDescriptor(p process, thread, descriptor string) {
 	link := filepath.Join(thread, "fd", descriptor)
 	name, err := os.Readlink(link)
 	switch {
@@ -31,12 +31,12 @@ func (u *unlinked) add(p process, thread, descriptor string) {
 	case err == nil && (!strings.HasPrefix(name, "/") || p.space.home != "" && !strings.HasSuffix(name, deleted)):
 		// It is no file, or has a name.
 	default: // also if the name is too long
-		home, is := u.mounts[field(readInfo(thread, descriptor), "mnt_id:")]
+		home, is := u.mounts[fdinfoField(readInfo(thread, descriptor), "mnt_id:")]
 		if is && p.space.home == "" {
 			p.space.home = home
 		}
 		if is {
-			_ = u.count(link, 0) // it has ended, or was closed
+			_ = u.countLink(link, 0) // it has ended, or was closed
 		}
 	}
 }
@@ -70,8 +70,8 @@ func (u *unlinked) addMessages(p process, socket, thread, descriptor string) {
 		return
 	}
 	u.heard[socket] = true
-	if n, _ := strconv.Atoi(field(readInfo(thread, descriptor), "scm_fds:")); n > 0 {
-		u.hold(p.space.home, Unseen{Messages: n})
+	if n, _ := strconv.Atoi(fdinfoField(readInfo(thread, descriptor), "scm_fds:")); n > 0 {
+		u.addUnseen(p.space.home, Unseen{Messages: n})
 	}
 }
 

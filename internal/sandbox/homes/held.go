@@ -103,9 +103,9 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// spend does n descriptors' work of a look at a process. false: it was not done, since its home, or its namespace, has had
+// spendWork does n descriptors' work of a look at a process. false: it was not done, since its home, or its namespace, has had
 // what one may have, or ctx is over.
-func (u *unlinked) spend(ctx context.Context, p process, n int, do func()) bool {
+func (u *unlinked) spendWork(ctx context.Context, p process, n int, do func()) bool {
 	if ctx.Err() != nil {
 		return false
 	}
@@ -157,8 +157,8 @@ func eachName(path string, do func(name string) (more bool)) {
 	}
 }
 
-// hold adds what is unseen of a home.
-func (u *unlinked) hold(home string, more Unseen) {
+// addUnseen adds what is unseen of a home.
+func (u *unlinked) addUnseen(home string, more Unseen) {
 	k := u.found[home]
 	k.unseen.Messages += more.Messages
 	k.unseen.Mapped += more.Mapped
@@ -167,9 +167,9 @@ func (u *unlinked) hold(home string, more Unseen) {
 	u.found[home] = k
 }
 
-// count counts what a link of /proc leads to, once, if it is a home's and has no name any more. A directory keeps the room that
+// countLink counts what a link of /proc leads to, once, if it is a home's and has no name any more. A directory keeps the room that
 // its entries had, and the smaller kinds have a block each.
-func (u *unlinked) count(link string, flags int) error {
+func (u *unlinked) countLink(link string, flags int) error {
 	var st unix.Statx_t
 	if err := u.stat(link, flags, &st); err != nil {
 		return err
@@ -192,8 +192,8 @@ func (u *unlinked) count(link string, flags int) error {
 // deleted is behind the name of what has none any more.
 const deleted = " (deleted)"
 
-// field is what fdinfo says under a name, such as "mnt_id:".
-func field(info, name string) string {
+// fdinfoField is what fdinfo says under a name, such as "mnt_id:".
+func fdinfoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if said, is := strings.CutPrefix(line, name); is {
 			return strings.TrimSpace(said)
@@ -207,13 +207,13 @@ func field(info, name string) string {
 func (u *unlinked) addNamed(link string) {
 	name, err := os.Readlink(link)
 	if errors.Is(err, unix.ENAMETOOLONG) {
-		_ = u.count(link, unix.AT_STATX_DONT_SYNC) // it can be so deep only below a directory that was moved there
+		_ = u.countLink(link, unix.AT_STATX_DONT_SYNC) // it can be so deep only below a directory that was moved there
 		return
 	}
 	if err != nil || !strings.HasSuffix(name, deleted) {
 		return
 	}
 	if slices.ContainsFunc(u.places, func(at string) bool { return strings.HasPrefix(name, at+"/") }) {
-		_ = u.count(link, unix.AT_STATX_DONT_SYNC) // another file system may have this name, and is not asked
+		_ = u.countLink(link, unix.AT_STATX_DONT_SYNC) // another file system may have this name, and is not asked
 	}
 }

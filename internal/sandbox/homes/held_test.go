@@ -304,7 +304,7 @@ func TestFewTablesAreCompared(t *testing.T) {
 			now += time.Millisecond
 			return false
 		}
-		u.look(context.Background(), p)
+		u.lookAtProcess(context.Background(), p)
 		if compared > c.most || compared < threads/4 {
 			t.Errorf("%s: %d are compared", name, compared)
 		}

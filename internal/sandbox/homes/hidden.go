@@ -39,7 +39,7 @@ func (u *unlinked) sockets(ctx context.Context, of *network) map[string]bool {
 	lines, bytes, more := bufio.NewScanner(file), 0, true
 	for more && lines.Scan() {
 		if bytes += len(lines.Text()) + 1; bytes >= 1024 {
-			more = u.spend(ctx, process{space: &space{home: of.home}}, bytes/1024, func() {})
+			more = u.spendWork(ctx, process{space: &space{home: of.home}}, bytes/1024, func() {})
 			bytes %= 1024
 		}
 		const number = 6 // 0 is that of one that a process has not accepted yet, whose messages are counted with the one that listens
@@ -62,7 +62,7 @@ func (u *unlinked) addSockets(ctx context.Context, processes []process) {
 	}
 	u.leaveOut(ctx, alone, processes)
 	for _, home := range alone {
-		u.hold(home, Unseen{Sockets: 1})
+		u.addUnseen(home, Unseen{Sockets: 1})
 	}
 }
 
@@ -123,7 +123,7 @@ func (u *unlinked) addCall(p process, thread string) {
 	at := thread + " " + string(text)
 	u.waits[at] = true
 	if gives || u.waited[at] {
-		u.hold(p.space.home, Unseen{Calls: 1})
+		u.addUnseen(p.space.home, Unseen{Calls: 1})
 	}
 }
 

@@ -191,7 +191,7 @@ func (s *Shelf) Mounts(ctx context.Context, w Want) ([]engine.Mount, error) {
 	if err := errors.Join(CheckName(w.Name), checkPlaces(w.Places)); err != nil {
 		return nil, err
 	}
-	dir := s.path(w.Home)
+	dir := s.pathOf(w.Home)
 	has, err := s.measure(ctx, dir)
 	if err == nil && has.Bytes >= w.Most {
 		return nil, fault.Exhausted(0, "the home %s has %d MiB, and the policy's disk is %d; make room in it under a policy with more, or remove it", w.Name, has.Bytes>>20, w.Most>>20)
@@ -204,7 +204,7 @@ func (s *Shelf) Mounts(ctx context.Context, w Want) ([]engine.Mount, error) {
 	}
 	var all []engine.Mount
 	for _, p := range w.Places {
-		opened, err := hostpath.Follow(filepath.Join(dir, slot(p))) // no sandbox may write above it
+		opened, err := hostpath.Follow(filepath.Join(dir, slotOf(p))) // no sandbox may write above it
 		if err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be opened", w.Name)
 		}
@@ -219,7 +219,7 @@ func (s *Shelf) Mounts(ctx context.Context, w Want) ([]engine.Mount, error) {
 func (s *Shelf) makePlaces(w Want) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	dir := s.path(w.Home)
+	dir := s.pathOf(w.Home)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		entries, _ := os.ReadDir(filepath.Dir(dir)) // a folder that is not there has none
 		there := len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return CheckName(e.Name()) != nil }))
@@ -228,7 +228,7 @@ func (s *Shelf) makePlaces(w Want) error {
 		}
 	}
 	for _, p := range w.Places {
-		if err := makeOwned(filepath.Join(dir, slot(p)), w.UID, w.GID); err != nil {
+		if err := makeOwned(filepath.Join(dir, slotOf(p)), w.UID, w.GID); err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be made", w.Name)
 		}
 	}
@@ -254,7 +254,7 @@ func makeOwned(dir string, uid, gid int) error {
 
 // List has the homes of a user, by name.
 func (s *Shelf) List(ctx context.Context, uid int) ([]Kept, error) {
-	entries, err := os.ReadDir(s.path(Home{UID: uid}))
+	entries, err := os.ReadDir(s.pathOf(Home{UID: uid}))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -266,7 +266,7 @@ func (s *Shelf) List(ctx context.Context, uid int) ([]Kept, error) {
 		if CheckName(e.Name()) != nil {
 			continue // being removed
 		}
-		k, err := s.kept(ctx, Home{UID: uid, Name: e.Name()})
+		k, err := s.keptOf(ctx, Home{UID: uid, Name: e.Name()})
 		if err != nil {
 			return nil, err
 		}
@@ -275,16 +275,16 @@ func (s *Shelf) List(ctx context.Context, uid int) ([]Kept, error) {
 	return all, nil
 }
 
-func (s *Shelf) kept(ctx context.Context, h Home) (Kept, error) {
-	k, err := s.measure(ctx, s.path(h))
+func (s *Shelf) keptOf(ctx context.Context, h Home) (Kept, error) {
+	k, err := s.measure(ctx, s.pathOf(h))
 	k.Home = h
 	if err != nil {
 		return k, err
 	}
-	if info, err := os.Lstat(s.path(h)); err == nil {
+	if info, err := os.Lstat(s.pathOf(h)); err == nil {
 		k.Used = info.ModTime().UTC()
 	}
-	slots, err := os.ReadDir(s.path(h))
+	slots, err := os.ReadDir(s.pathOf(h))
 	for _, e := range slots {
 		k.Places = append(k.Places, strings.ReplaceAll(e.Name(), "+", "/"))
 	}
@@ -303,11 +303,11 @@ func (s *Shelf) Remove(h Home) error {
 	if err := CheckName(h.Name); err != nil {
 		return err
 	}
-	if err := s.hide(h); err != nil {
+	if err := s.hideHome(h); err != nil {
 		return err
 	}
 	// With it goes what a daemon that died had left. Links are removed and not followed.
-	dir := s.path(Home{UID: h.UID})
+	dir := s.pathOf(Home{UID: h.UID})
 	left, err := os.ReadDir(dir)
 	for _, entry := range left {
 		if strings.Contains(entry.Name(), goneMark) { // no home's name has a dot
@@ -317,20 +317,20 @@ func (s *Shelf) Remove(h Home) error {
 	return err
 }
 
-// hide has nobody find a home any more, unless a sandbox has it.
-func (s *Shelf) hide(h Home) error {
+// hideHome has nobody find a home any more, unless a sandbox has it.
+func (s *Shelf) hideHome(h Home) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if by := s.holder(h); by != "" {
 		return fault.New(fault.ErrConflict, "the home %s is the sandbox %s's; end that first", h.Name, by)
 	}
-	if _, err := os.Lstat(s.path(h)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(s.pathOf(h)); errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.ErrNotFound, "there is no home %q", h.Name)
 	}
 	for n := 0; ; n++ { // one of an earlier time may be there still
-		gone := s.path(h) + goneMark + strconv.Itoa(n)
+		gone := s.pathOf(h) + goneMark + strconv.Itoa(n)
 		if _, err := os.Lstat(gone); errors.Is(err, fs.ErrNotExist) {
-			return os.Rename(s.path(h), gone)
+			return os.Rename(s.pathOf(h), gone)
 		}
 	}
 }
@@ -371,7 +371,7 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 	s.looks.Unlock()
 	for sandbox, h := range taken {
 		// What could be counted counts, also where the sandbox keeps something from being looked at.
-		k, _ := s.measure(ctx, s.path(h))
+		k, _ := s.measure(ctx, s.pathOf(h))
 		more := nameless[filepath.Join(strconv.Itoa(h.UID), h.Name)]
 		k.Bytes, k.Entries, k.Unseen = k.Bytes+more.bytes, k.Entries+more.files, more.unseen
 		k.Unread = more.unread
@@ -385,10 +385,10 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 	return over
 }
 
-// path is where a home lies; without a name, all of its user's.
-func (s *Shelf) path(h Home) string {
+// pathOf is where a home lies; without a name, all of its user's.
+func (s *Shelf) pathOf(h Home) string {
 	return filepath.Join(s.dir, strconv.Itoa(h.UID), h.Name)
 }
 
-// slot is a place's directory in a home. Places have no plus.
-func slot(place string) string { return strings.ReplaceAll(place, "/", "+") }
+// slotOf is a place's directory in a home. Places have no plus.
+func slotOf(place string) string { return strings.ReplaceAll(place, "/", "+") }

@@ -131,7 +131,7 @@ func TestNobodyWaitsForADisk(t *testing.T) {
 	if _, err := s.Mounts(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(s.path(w.Home)+goneMark+"0", 0o700); err != nil { // a daemon died
+	if err := os.Mkdir(s.pathOf(w.Home)+goneMark+"0", 0o700); err != nil { // a daemon died
 		t.Fatal(err)
 	}
 	if err := s.Remove(w.Home); err != nil {
@@ -140,7 +140,7 @@ func TestNobodyWaitsForADisk(t *testing.T) {
 	if measured == 0 || removed != 2 {
 		t.Errorf("measured %d times, and removed %d", measured, removed)
 	}
-	if left, err := os.ReadDir(s.path(Home{UID: w.UID})); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(s.pathOf(Home{UID: w.UID})); err != nil || len(left) > 0 {
 		t.Errorf("left: %v %v", left, err)
 	}
 }

@@ -23,7 +23,7 @@ func (u *unlinked) addMapped(ctx context.Context, p process) {
 	for more && lines.Scan() {
 		line := lines.Text()
 		if bytes += len(line) + 1; bytes >= 1024 {
-			more = u.spend(ctx, p, bytes/1024, func() {})
+			more = u.spendWork(ctx, p, bytes/1024, func() {})
 			bytes %= 1024
 		}
 		fields := strings.Fields(line)
@@ -31,7 +31,7 @@ func (u *unlinked) addMapped(ctx context.Context, p process) {
 			continue
 		}
 		seen[fields[4]] = true
-		more = more && u.spend(ctx, p, 1, func() { u.addMapping(p, fields[0]) })
+		more = more && u.spendWork(ctx, p, 1, func() { u.addMapping(p, fields[0]) })
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		u.giveUp(p.space.home)
@@ -43,7 +43,7 @@ func (u *unlinked) addMapped(ctx context.Context, p process) {
 func (u *unlinked) addMapping(p process, at string) {
 	from, to, _ := strings.Cut(at, "-")
 	name := strings.TrimLeft(from, "0") + "-" + strings.TrimLeft(to, "0")
-	if err := u.count(filepath.Join(p.dir, "map_files", name), 0); err != nil {
-		u.hold(p.space.home, Unseen{Mapped: 1})
+	if err := u.countLink(filepath.Join(p.dir, "map_files", name), 0); err != nil {
+		u.addUnseen(p.space.home, Unseen{Mapped: 1})
 	}
 }

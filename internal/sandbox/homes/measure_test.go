@@ -38,7 +38,7 @@ func TestRemoveUnderAnyName(t *testing.T) {
 	if err := s.Remove(w.Home); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := os.ReadDir(s.path(Home{UID: w.UID}))
+	entries, err := os.ReadDir(s.pathOf(Home{UID: w.UID}))
 	if err != nil || len(entries) > 0 {
 		t.Errorf("%v is left, %v", entries, err)
 	}

@@ -64,7 +64,7 @@ func (u *unlinked) lookAtAll(ctx context.Context) error {
 		n.there = u.sockets(ctx, n)
 	}
 	for _, p := range processes {
-		u.look(ctx, p)
+		u.lookAtProcess(ctx, p)
 	}
 	u.addSockets(ctx, processes)
 	return nil
@@ -74,8 +74,8 @@ func (u *unlinked) lookAtAll(ctx context.Context) error {
 // of its threads, and comparing all with all would be work that nobody bounds.
 const mostTables = 8
 
-// look adds what one process holds.
-func (u *unlinked) look(ctx context.Context, p process) {
+// lookAtProcess adds what one process holds.
+func (u *unlinked) lookAtProcess(ctx context.Context, p process) {
 	var tables []int // threads, each with descriptors that are not the others'
 	eachName(p.tasks, func(name string) bool {
 		thread, err := strconv.Atoi(name)
@@ -91,21 +91,21 @@ func (u *unlinked) look(ctx context.Context, p process) {
 		if p.space.home != "" {
 			n = 1
 		}
-		if !u.spend(ctx, p, n, begin) || shares {
+		if !u.spendWork(ctx, p, n, begin) || shares {
 			return shares
 		}
 		if len(tables) < mostTables {
 			tables = append(tables, thread)
 		}
 		eachName(filepath.Join(dir, "fd"), func(descriptor string) bool {
-			more = u.spend(ctx, p, 1, func() { u.add(p, dir, descriptor) })
+			more = u.spendWork(ctx, p, 1, func() { u.addDescriptor(p, dir, descriptor) })
 			return more
 		})
 		return more
 	})
 	if p.space.home != "" {
 		u.addMapped(ctx, p)
-		u.spend(ctx, p, 1, func() { u.addNamed(filepath.Join(p.dir, "exe")) })
+		u.spendWork(ctx, p, 1, func() { u.addNamed(filepath.Join(p.dir, "exe")) })
 	}
 }
 
@@ -179,7 +179,7 @@ func (u *unlinked) spaceOf(name, process string) *space {
 		if err != nil {
 			return nil
 		}
-		u.spaces[name] = &space{home: u.read(hostpath.ParseTable(string(text)))}
+		u.spaces[name] = &space{home: u.readMounts(hostpath.ParseTable(string(text)))}
 	}
 	return u.spaces[name]
 }
@@ -202,8 +202,8 @@ func living(process string) (dir, space string) {
 	return dir, space
 }
 
-// read notes which mounts show a part of a home that is taken, and gives the home.
-func (u *unlinked) read(table hostpath.Table) (home string) {
+// readMounts notes which mounts show a part of a home that is taken, and gives the home.
+func (u *unlinked) readMounts(table hostpath.Table) (home string) {
 	for _, m := range table {
 		below, is := strings.CutPrefix(m.Shows.Path, strings.TrimSuffix(u.homes.Path, "/")+"/")
 		parts := strings.SplitN(below, "/", 3)

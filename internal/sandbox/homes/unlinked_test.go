@@ -42,7 +42,7 @@ func TestOnlyTheFileSystemOfHomesIsAsked(t *testing.T) {
 		return nil
 	}
 	for _, descriptor := range []string{"3", "4"} {
-		u.add(process{space: &space{}}, dir, descriptor)
+		u.addDescriptor(process{space: &space{}}, dir, descriptor)
 	}
 	if len(asked) != 1 || asked[0] != "4" || u.found["0/desk"] != (open{files: 1, bytes: 2 * block}) {
 		t.Errorf("the descriptors %v are asked about, and found is %v", asked, u.found)
@@ -180,7 +180,7 @@ func TestALookTakesTime(t *testing.T) {
 	u.clock = func() time.Duration { now += time.Second; return now }
 	p := process{space: &space{home: "7/work"}}
 	n := 0
-	for u.spend(t.Context(), p, 1, func() { n++ }) {
+	for u.spendWork(t.Context(), p, 1, func() { n++ }) {
 	}
 	if !u.found["7/work"].unread || n < 2 || n > 10 {
 		t.Errorf("%d of a second each are looked at, and found is %+v", n, u.found)
@@ -192,7 +192,7 @@ func TestALookTakesTime(t *testing.T) {
 	if found, err := readUnlinked(over, dir, of("7/work"), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("found is %v, %v", found, err)
 	}
-	if u.spend(over, process{space: &space{}}, 1, func() { n++ }) {
+	if u.spendWork(over, process{space: &space{}}, 1, func() { n++ }) {
 		t.Error("it is looked on")
 	}
 }

@@ -45,7 +45,7 @@ type Config struct {
 // Book keeps the baselines. Safe for concurrent use.
 type Book struct {
 	cfg    Config
-	guests guests
+	guests guestDisks
 
 	mu    sync.Mutex // guards known
 	known map[string]channel.Inventory
@@ -53,7 +53,7 @@ type Book struct {
 
 // NewBook makes one that finds on the disk what one before it has learned.
 func NewBook(cfg Config) *Book {
-	return &Book{cfg: cfg, guests: guests{cfg.Keeper}, known: map[string]channel.Inventory{}}
+	return &Book{cfg: cfg, guests: guestDisks{cfg.Keeper}, known: map[string]channel.Inventory{}}
 }
 
 // Learn lists what a template brings, once per template, and what lies on
@@ -76,7 +76,7 @@ func (b *Book) Learn(ctx context.Context, info journal.Info) error {
 		before.Packages = append(before.Packages, found.Packages...)
 		before.Truncated = before.Truncated || found.Truncated
 	}
-	return write(b.mountsPath(info.ID), before)
+	return writeKept(b.mountsPath(info.ID), before)
 }
 
 // mountAsks ask for what lies on mounts. Of those that are read-only only the
@@ -108,7 +108,7 @@ func (b *Book) learnTemplate(ctx context.Context, info journal.Info) error {
 	b.mu.Lock()
 	b.known[name] = inv
 	b.mu.Unlock()
-	return write(b.baselinePath(name), inv)
+	return writeKept(b.baselinePath(name), inv)
 }
 
 // templateNames are the names of the baselines that tell what a sandbox's
@@ -132,7 +132,7 @@ func (b *Book) baseline(names ...string) (channel.Inventory, bool) {
 		if known {
 			return inv, true
 		}
-		inv, err := read(b.baselinePath(name))
+		inv, err := readKept(b.baselinePath(name))
 		if err == nil {
 			b.known[name] = inv
 			return inv, true
@@ -150,7 +150,7 @@ func (b *Book) mountsPath(id string) string {
 	return filepath.Join(b.cfg.Dir, mountsPrefix+id+baselineForm)
 }
 
-func read(path string) (channel.Inventory, error) {
+func readKept(path string) (channel.Inventory, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return channel.Inventory{}, err
@@ -160,7 +160,7 @@ func read(path string) (channel.Inventory, error) {
 	return inv, err
 }
 
-func write(path string, inv channel.Inventory) error {
+func writeKept(path string, inv channel.Inventory) error {
 	data, err := json.Marshal(inv)
 	if err != nil {
 		return err

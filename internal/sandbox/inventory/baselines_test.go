@@ -25,7 +25,7 @@ func TestPagesArePutTogether(t *testing.T) {
 	for i := range packages {
 		packages[i].Name = strings.Repeat("x", i%7)
 	}
-	got, err := fetch(channel.InventoryAsk{Skip: []string{"/ro"}}, guest(func(ask channel.InventoryAsk) channel.Inventory {
+	got, err := fetchPages(channel.InventoryAsk{Skip: []string{"/ro"}}, guest(func(ask channel.InventoryAsk) channel.Inventory {
 		if ask.From > 0 && ask.Take != 7 || len(ask.Skip) != 1 {
 			t.Errorf("a page is asked for with %+v", ask)
 		}
@@ -51,7 +51,7 @@ func TestBoundsThatAreMadeUp(t *testing.T) {
 		said = append(said, channel.InventoryBound(strings.Repeat("x", i)))
 	}
 	said = append(said, channel.BoundPath, channel.BoundTime)
-	got, err := fetch(channel.InventoryAsk{}, guest(func(channel.InventoryAsk) channel.Inventory { return channel.Inventory{Bounds: said} }).call)
+	got, err := fetchPages(channel.InventoryAsk{}, guest(func(channel.InventoryAsk) channel.Inventory { return channel.Inventory{Bounds: said} }).call)
 	if want := []channel.InventoryBound{channel.BoundTime, "", channel.BoundPath}; err != nil || !slices.Equal(got.Bounds, want) {
 		t.Errorf("told are %d bounds: %.200q, %v", len(got.Bounds), got.Bounds, err)
 	}
@@ -78,7 +78,7 @@ func TestLyingGuests(t *testing.T) {
 		},
 	} {
 		calls := 0
-		_, err := fetch(channel.InventoryAsk{}, func(a channel.InventoryAsk) ([]byte, error) {
+		_, err := fetchPages(channel.InventoryAsk{}, func(a channel.InventoryAsk) ([]byte, error) {
 			calls++
 			return g.call(a)
 		})
@@ -86,7 +86,7 @@ func TestLyingGuests(t *testing.T) {
 			t.Errorf("a guest that %s: %v after %d calls", what, err, calls)
 		}
 	}
-	if _, err := fetch(channel.InventoryAsk{}, func(channel.InventoryAsk) ([]byte, error) { return []byte(`{"packages": 1}`), nil }); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := fetchPages(channel.InventoryAsk{}, func(channel.InventoryAsk) ([]byte, error) { return []byte(`{"packages": 1}`), nil }); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("no list: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestBaselineOfATemplate(t *testing.T) {
 	part := channel.Inventory{Packages: []channel.InstalledPackage{{Name: "part"}}}
 	whole := channel.Inventory{Packages: []channel.InstalledPackage{{Name: "part"}, {Name: "covered"}}}
 	names := templateNames(mounted)
-	if err := write(b.baselinePath(names[len(names)-1]), part); err != nil {
+	if err := writeKept(b.baselinePath(names[len(names)-1]), part); err != nil {
 		t.Fatal(err)
 	}
 	if _, known := b.baseline(templateNames(bare)...); known {
@@ -114,7 +114,7 @@ func TestBaselineOfATemplate(t *testing.T) {
 	if got, known := b.baseline(names...); !known || len(got.Packages) != 1 {
 		t.Errorf("%+v, %t", got, known)
 	}
-	if err := write(b.baselinePath(templateNames(bare)[0]), whole); err != nil {
+	if err := writeKept(b.baselinePath(templateNames(bare)[0]), whole); err != nil {
 		t.Fatal(err)
 	}
 	if got, known := b.baseline(names...); !known || len(got.Packages) != 2 {
@@ -146,7 +146,7 @@ func TestWhatCannotHaveChanged(t *testing.T) {
 func TestListsOfGoneSandboxesAreSwept(t *testing.T) {
 	b := NewBook(Config{Dir: t.TempDir()})
 	for _, id := range []string{"sb-lives", "sb-gone"} {
-		if err := write(b.mountsPath(id), channel.Inventory{}); err != nil {
+		if err := writeKept(b.mountsPath(id), channel.Inventory{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,22 +18,22 @@ const (
 	maxBytes    = 24 << 20         // of JSON
 )
 
-// guests are asked what is on their disks. What they answer is their claim.
-type guests struct{ keeper *keeper.Client }
+// guestDisks are asked what is on their disks. What they answer is their claim.
+type guestDisks struct{ keeper *keeper.Client }
 
 // packages asks a guest for its packages, page by page.
-func (g guests) packages(ctx context.Context, id string, ask channel.InventoryAsk) (channel.Inventory, error) {
+func (g guestDisks) packages(ctx context.Context, id string, ask channel.InventoryAsk) (channel.Inventory, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return fetch(ask, func(ask channel.InventoryAsk) ([]byte, error) {
+	return fetchPages(ask, func(ask channel.InventoryAsk) ([]byte, error) {
 		reply, err := g.keeper.Call(ctx, id, channel.Call{Kind: channel.CallInventory, Inventory: &ask})
 		return reply.Body, err
 	})
 }
 
-// fetch puts the pages together. A guest that does not go on, or has
+// fetchPages puts the pages together. A guest that does not go on, or has
 // more than an agent gives, is refused whole.
-func fetch(ask channel.InventoryAsk, call func(channel.InventoryAsk) ([]byte, error)) (channel.Inventory, error) {
+func fetchPages(ask channel.InventoryAsk, call func(channel.InventoryAsk) ([]byte, error)) (channel.Inventory, error) {
 	var all channel.Inventory
 	size := 0
 	for {
@@ -68,7 +68,7 @@ func fetch(ask channel.InventoryAsk, call func(channel.InventoryAsk) ([]byte, er
 }
 
 // contents asks a guest what directories consist of; it implements Contents of what is recorded.
-func (g guests) contents(ctx context.Context, id string, paths []string) (map[string][]string, error) {
+func (g guestDisks) contents(ctx context.Context, id string, paths []string) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	digests := map[string][]string{}

@@ -47,14 +47,14 @@ func (t *Taker) Covered(ctx context.Context, group *sync.WaitGroup, steadily fun
 		r = &round{hurry: make(chan struct{}), done: make(chan struct{})}
 		rs.next = r
 		pause := min(max(roundPause, roundShare*rs.took), roundMost)
-		errand.In(group, func() { t.take(ctx, r, pause, steadily) })
+		errand.In(group, func() { t.takeRound(ctx, r, pause, steadily) })
 	}
 	rs.mu.Unlock()
 	<-r.done
 	return r.end, r.known, r.err
 }
 
-func (t *Taker) take(ctx context.Context, r *round, pause time.Duration, steadily func(context.Context, func()) error) {
+func (t *Taker) takeRound(ctx context.Context, r *round, pause time.Duration, steadily func(context.Context, func()) error) {
 	defer close(r.done)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

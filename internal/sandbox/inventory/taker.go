@@ -78,7 +78,7 @@ func (t *Taker) account(ctx context.Context) (end string, err error) {
 		}
 	}
 	if len(t.info.WritableMounts)+len(t.info.ReadOnlyMounts) > 0 {
-		disk.Before, err = read(t.book.mountsPath(t.info.ID))
+		disk.Before, err = readKept(t.book.mountsPath(t.info.ID))
 		if err != nil {
 			t.book.cfg.Log.Error("what lay on a sandbox's mounts before is not known any more", "sandbox", t.info.ID, "err", err)
 		}

@@ -43,26 +43,26 @@ func (f *Feed) Enter(ctx context.Context, e Entry, from State, reason string) er
 		Time: time.Now().UTC(), Sandbox: e.Info.ID, Run: e.Info.Run, Token: e.Info.ShownTo(), From: from, To: e.State, Reason: reason,
 	})
 	if err == nil {
-		f.wake()
+		f.wakeFollowers()
 	}
 	return err
 }
 
-func (f *Feed) wake() {
+func (f *Feed) wakeFollowers() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// next is closed when something is written.
-func (f *Feed) next() <-chan struct{} {
+// nextWrite is closed when something is written.
+func (f *Feed) nextWrite() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.changed
 }
 
-func (f *Feed) join() bool {
+func (f *Feed) joinFeed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.readers >= eventReaders {
@@ -72,7 +72,7 @@ func (f *Feed) join() bool {
 	return true
 }
 
-func (f *Feed) leave() {
+func (f *Feed) leaveFeed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.readers--
@@ -90,25 +90,25 @@ func (f *Feed) Follow(ctx context.Context, after int64) (<-chan Event, error) {
 	if after > last {
 		return nil, fault.Invalid("the newest event is %d, so there is none after %d", last, after)
 	}
-	if !f.join() {
+	if !f.joinFeed() {
 		return nil, fault.Exhausted(eventRetry, "%d clients read events already", eventReaders)
 	}
 	out := make(chan Event)
 	errand.In(f.group, func() {
-		defer f.leave()
+		defer f.leaveFeed()
 		defer close(out)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer errand.When(f.life, cancel)()
-		f.pass(ctx, max(after, 0), out)
+		f.passEvents(ctx, max(after, 0), out)
 	})
 	return out, nil
 }
 
-// pass reads the journal page by page.
-func (f *Feed) pass(ctx context.Context, after int64, out chan<- Event) {
+// passEvents reads the journal page by page.
+func (f *Feed) passEvents(ctx context.Context, after int64, out chan<- Event) {
 	for begun := false; ; {
-		changed := f.next() // before the look, so that nothing is missed
+		changed := f.nextWrite() // before the look, so that nothing is missed
 		page, err := f.Events(ctx, after, eventPage)
 		if err != nil {
 			if ctx.Err() == nil {

@@ -11,7 +11,7 @@ import (
 // TestARefusalSaysWhatEndsTheState: of a state that only a person ends, how.
 func TestARefusalSaysWhatEndsTheState(t *testing.T) {
 	t.Parallel()
-	for state := range moves() {
+	for state := range allowedMoves() {
 		err := state.Refuse("sb1")
 		if !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "sb1 is "+string(state)) {
 			t.Errorf("%s: %v", state, err)

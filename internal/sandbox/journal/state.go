@@ -25,9 +25,9 @@ const (
 	Failed       State = "failed" // its processes ended without being asked, or it did not come up; its remains are being taken away
 )
 
-// moves is the state machine: where a sandbox may go from each state. Every
+// allowedMoves is the state machine: where a sandbox may go from each state. Every
 // sandbox begins as creating and ends as destroyed, once.
-func moves() map[State][]State {
+func allowedMoves() map[State][]State {
 	return map[State][]State{
 		"":           {Creating},
 		Creating:     {Running, Failed},
@@ -44,7 +44,7 @@ func moves() map[State][]State {
 }
 
 // MayBecome reports whether a move is in the table.
-func (s State) MayBecome(to State) bool { return slices.Contains(moves()[s], to) }
+func (s State) MayBecome(to State) bool { return slices.Contains(allowedMoves()[s], to) }
 
 // Usable reports whether commands can be started and files read in this state. What
 // is asked while a copy is being written waits for that.

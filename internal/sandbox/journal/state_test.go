@@ -33,7 +33,7 @@ func TestClock(t *testing.T) {
 // beginning.
 func TestMoves(t *testing.T) {
 	t.Parallel()
-	table := moves()
+	table := allowedMoves()
 	for from, to := range table {
 		for _, s := range to {
 			if _, known := table[s]; !known || s == "" {

@@ -161,7 +161,7 @@ func TestLayComparesSoMuch(t *testing.T) {
 				for _, shown := range c.shown {
 					m, files := opened(t, Mount{Source: filepath.Join(dir, shown), Destination: "/w"})[0], []*ignoreFile(nil)
 					if files, err = (Rules{}).ignoreFiles(t.Context(), m.path, may); err == nil {
-						_, err = Rules{}.hide(t.Context(), m, files, 1, may)
+						_, err = Rules{}.hideWith(t.Context(), m, files, 1, may)
 					}
 				}
 				const says = "takes too long; ignore less there, or mount a smaller directory"

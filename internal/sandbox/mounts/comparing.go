@@ -24,21 +24,21 @@ type Comparing struct{ left int64 }
 // NewComparing is of a request that has compared nothing yet.
 func NewComparing() *Comparing { return &Comparing{left: mostCompared} }
 
-// matches tells whether an ignore file's patterns hide a path, which has this name from the file's directory. It is an error to have
+// matchesIgnore tells whether an ignore file's patterns hide a path, which has this name from the file's directory. It is an error to have
 // compared too much for what is shown, and to go on when the request has ended.
-func (c *Comparing) matches(ctx context.Context, file string, ignore patterns, shown, name string, dir bool) (bool, error) {
+func (c *Comparing) matchesIgnore(ctx context.Context, file string, ignore patterns, shown, name string, dir bool) (bool, error) {
 	cost := int64(len(name)) * int64(ignore.bytes)
 	if dir {
 		cost *= 2 // it is compared with a slash as well
 	}
-	if err := c.take(ctx, cost, shown, file); err != nil {
+	if err := c.takeCost(ctx, cost, shown, file); err != nil {
 		return false, err
 	}
-	return matches(ignore, name, dir), nil
+	return matchesPath(ignore, name, dir), nil
 }
 
-// take counts some work before it is done.
-func (c *Comparing) take(ctx context.Context, cost int64, shown, file string) error {
+// takeCost counts some work before it is done.
+func (c *Comparing) takeCost(ctx context.Context, cost int64, shown, file string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (c *Comparing) take(ctx context.Context, cost int64, shown, file string) er
 	return nil
 }
 
-// matches asks with a trailing slash for directories, so that patterns such as
+// matchesPath asks with a trailing slash for directories, so that patterns such as
 // "build/" mean directories only.
-func matches(ignore patterns, rel string, dir bool) bool {
-	return ignore.hide(rel) || dir && ignore.hide(rel+"/")
+func matchesPath(ignore patterns, rel string, dir bool) bool {
+	return ignore.hidesPath(rel) || dir && ignore.hidesPath(rel+"/")
 }

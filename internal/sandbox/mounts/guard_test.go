@@ -36,18 +36,18 @@ func TestGuardCoversThePolicy(t *testing.T) {
 		}
 	}
 	rw := opened(t, Mount{Source: dir, Destination: "/workspace", ReadWrite: true})
-	over, err := guard(t.Context(), rw, []string{inRoot})
+	over, err := guardFiles(t.Context(), rw, []string{inRoot})
 	if err != nil || len(over) != 1 || !over[0].ReadOnly || over[0].Destination != "/workspace/p.yaml" || over[0].Source != inRoot {
 		t.Fatalf("got %+v, %v; want one read-only mount over the policy", over, err)
 	}
-	if _, err := guard(t.Context(), rw, []string{inDeep}); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := guardFiles(t.Context(), rw, []string{inDeep}); !errors.Is(err, fault.ErrInvalid) {
 		t.Fatalf("a policy in a subdirectory of a read-write mount: got %v, want a refusal", err)
 	}
-	if over, err := guard(t.Context(), nil, []string{filepath.Join(dir, "nothing")}); err != nil || len(over) != 0 {
+	if over, err := guardFiles(t.Context(), nil, []string{filepath.Join(dir, "nothing")}); err != nil || len(over) != 0 {
 		t.Fatalf("without mounts no file is looked at, got %+v, %v", over, err)
 	}
 	ro := opened(t, Mount{Source: dir, Destination: "/workspace"})
-	if over, err := guard(t.Context(), ro, []string{inDeep}); err != nil || len(over) != 0 {
+	if over, err := guardFiles(t.Context(), ro, []string{inDeep}); err != nil || len(over) != 0 {
 		t.Fatalf("under a read-only mount nothing is needed, got %+v, %v", over, err)
 	}
 }
@@ -72,12 +72,12 @@ func TestGuardRefusesLinks(t *testing.T) {
 	loop := link("loop", filepath.Join(outside, "loop"))
 	rw := opened(t, Mount{Source: dir, Destination: "/workspace", ReadWrite: true})
 	for _, file := range []string{toFile, filepath.Join(toFolder, "p.yaml"), toLink, loop} {
-		if over, err := guard(t.Context(), rw, []string{file}); !errors.Is(err, fault.ErrInvalid) {
+		if over, err := guardFiles(t.Context(), rw, []string{file}); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: got %v, %v, want a refusal", file, over, err)
 		}
 	}
 	elsewhere := link(policy, filepath.Join(outside, "fine.yaml"))
-	if over, err := guard(t.Context(), rw, []string{policy, elsewhere}); err != nil || len(over) != 0 {
+	if over, err := guardFiles(t.Context(), rw, []string{policy, elsewhere}); err != nil || len(over) != 0 {
 		t.Errorf("a policy outside of the mount: got %v, %v", over, err)
 	}
 }
@@ -99,7 +99,7 @@ func TestIgnoreFilesAreGuarded(t *testing.T) {
 	if err := os.WriteFile(ignore, []byte("*.key\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	over, err := guard(t.Context(), mounts, guarded(nil, holding()))
+	over, err := guardFiles(t.Context(), mounts, guarded(nil, holding()))
 	if err != nil || len(over) != 1 || over[0].Source != ignore || over[0].Destination != "/w/"+IgnoreFile || !over[0].ReadOnly {
 		t.Errorf("got %+v, %v; want one read-only mount over the ignore file", over, err)
 	}

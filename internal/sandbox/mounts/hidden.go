@@ -79,8 +79,8 @@ func (h *Hidden) changed(source hostpath.Identity, ignore string) bool {
 	return slices.ContainsFunc(h.all, func(one hiding) bool { return one.Ignore != ignore && one.Source.IsAfterBoot(source) })
 }
 
-// of is what a directory's ignore file has hidden before, if it said what it says.
-func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity {
+// hiddenOf is what a directory's ignore file has hidden before, if it said what it says.
+func (h *Hidden) hiddenOf(source hostpath.Identity, ignore string) []hostpath.Identity {
 	if h == nil {
 		return nil
 	}
@@ -97,8 +97,8 @@ func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity
 // errManyParts is of what an ignore file hides in a part of its directory: with what it hides elsewhere it is too much.
 var errManyParts = errors.New("too much is hidden")
 
-// dirs are the directories whose ignore files have hidden something, where they were then.
-func (h *Hidden) dirs() (all []string) {
+// hiddenDirs are the directories whose ignore files have hidden something, where they were then.
+func (h *Hidden) hiddenDirs() (all []string) {
 	if h == nil {
 		return nil
 	}
@@ -110,10 +110,10 @@ func (h *Hidden) dirs() (all []string) {
 	return all
 }
 
-// keep notes, durably, what an ignore file hides, beside what it has hidden before. Files that
+// keepHidden notes, durably, what an ignore file hides, beside what it has hidden before. Files that
 // another text of it has hidden are forgotten: somebody has changed it who may (Rules.Seen). part tells that
 // these are of a part of the directory; errManyParts if they are too many with the others.
-func (h *Hidden) keep(dir hostpath.Tree, ignore string, ids []hostpath.Identity, part bool) error {
+func (h *Hidden) keepHidden(dir hostpath.Tree, ignore string, ids []hostpath.Identity, part bool) error {
 	if h == nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (h *Hidden) keep(dir hostpath.Tree, ignore string, ids []hostpath.Identity,
 	at := slices.IndexFunc(h.all, func(one hiding) bool { return one.Source.IsAfterBoot(dir.ID) })
 	now := hiding{Source: dir.ID, Path: dir.Path, Ignore: ignore, IDs: ids}
 	if at >= 0 && h.all[at].Ignore == ignore {
-		if now.IDs = union(ids, h.all[at].IDs); len(now.IDs) > h.mostIDs {
+		if now.IDs = unionOf(ids, h.all[at].IDs); len(now.IDs) > h.mostIDs {
 			if part {
 				return errManyParts
 			}
@@ -159,8 +159,8 @@ func (h *Hidden) keep(dir hostpath.Tree, ignore string, ids []hostpath.Identity,
 	return nil
 }
 
-// union is a list with what another has besides.
-func union(ids, others []hostpath.Identity) []hostpath.Identity {
+// unionOf is a list with what another has besides.
+func unionOf(ids, others []hostpath.Identity) []hostpath.Identity {
 	for _, id := range others {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)

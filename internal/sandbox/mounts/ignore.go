@@ -40,12 +40,12 @@ func (r Rules) hiding(ctx context.Context, m Checked, may *Comparing) ([]*ignore
 	if err != nil {
 		return nil, nil, err
 	}
-	over, err := r.hide(ctx, m, files, ignoreMaxHidden, may)
+	over, err := r.hideWith(ctx, m, files, ignoreMaxHidden, may)
 	return files, over, err
 }
 
-// hide is Hide with the ignore files that hold for the mount. most bounds how many paths they hide.
-func (r Rules) hide(ctx context.Context, m Checked, files []*ignoreFile, most int, may *Comparing) ([]engine.Mount, error) {
+// hideWith is Hide with the ignore files that hold for the mount. most bounds how many paths they hide.
+func (r Rules) hideWith(ctx context.Context, m Checked, files []*ignoreFile, most int, may *Comparing) ([]engine.Mount, error) {
 	if err := checkShown(m.path, files); err != nil || len(files) == 0 || m.Origin().Type != hostpath.Dir {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (r Rules) hide(ctx context.Context, m Checked, files []*ignoreFile, most in
 		return nil, err
 	}
 	for _, f := range files {
-		if err := r.keep(ctx, f, may); err != nil {
+		if err := r.keepHidden(ctx, f, may); err != nil {
 			return nil, err
 		}
 	}
@@ -116,17 +116,17 @@ func partsOf(files []*ignoreFile) map[string][]*ignoreFile {
 func checkShown(shown *hostpath.Path, files []*ignoreFile) error {
 	for _, f := range files {
 		if f.hidden && f.at == "" {
-			return fault.Invalid("%s can't be shown: the ignore file %s hides it; show another directory, or take that out of the ignore file", shown.Name, f.path())
+			return fault.Invalid("%s can't be shown: the ignore file %s hides it; show another directory, or take that out of the ignore file", shown.Name, f.pathOf())
 		}
 	}
 	return nil
 }
 
-// keep notes what an ignore file hides. If a part of its directory alone was looked through, and too much is
+// keepHidden notes what an ignore file hides. If a part of its directory alone was looked through, and too much is
 // known to tell what of it is there no more, all of the directory is.
-func (r Rules) keep(ctx context.Context, f *ignoreFile, may *Comparing) error {
+func (r Rules) keepHidden(ctx context.Context, f *ignoreFile, may *Comparing) error {
 	dir := hostpath.Tree{Path: f.dir, ID: f.id}
-	err := r.Hidden.keep(dir, f.digest, f.ids, f.before != "")
+	err := r.Hidden.keepHidden(dir, f.digest, f.ids, f.before != "")
 	if !errors.Is(err, errManyParts) {
 		return err
 	}
@@ -140,17 +140,17 @@ func (r Rules) keep(ctx context.Context, f *ignoreFile, may *Comparing) error {
 		return err
 	}
 	// Nothing is mounted over it, so that what is known is the bound, not what an engine mounts.
-	_, err = r.hide(ctx, Checked{Mount{Source: f.dir}, whole}, files, r.Hidden.mostIDs, may)
+	_, err = r.hideWith(ctx, Checked{Mount{Source: f.dir}, whole}, files, r.Hidden.mostIDs, may)
 	if errors.Is(err, fault.ErrInvalid) {
-		return fault.Invalid("what %s hides was made anew so often that all of its directory has to be looked through; change a line of it, and what it has hidden before is forgotten: %v", f.path(), err)
+		return fault.Invalid("what %s hides was made anew so often that all of its directory has to be looked through; change a line of it, and what it has hidden before is forgotten: %v", f.pathOf(), err)
 	}
 	return err
 }
 
-// known is of, by inode.
-func (h *Hidden) known(source hostpath.Identity, ignore string) map[uint64][]hostpath.Identity {
+// knownByInode is of, by inode.
+func (h *Hidden) knownByInode(source hostpath.Identity, ignore string) map[uint64][]hostpath.Identity {
 	all := map[uint64][]hostpath.Identity{}
-	for _, id := range h.of(source, ignore) {
+	for _, id := range h.hiddenOf(source, ignore) {
 		all[id.Inode] = append(all[id.Inode], id)
 	}
 	return all
@@ -188,10 +188,10 @@ type hider struct {
 
 // looking is look, until the context ends.
 func (h *hider) looking(ctx context.Context) fs.WalkDirFunc {
-	return func(rel string, d fs.DirEntry, err error) error { return h.look(ctx, rel, d, err) }
+	return func(rel string, d fs.DirEntry, err error) error { return h.lookAtEntry(ctx, rel, d, err) }
 }
 
-func (h *hider) look(ctx context.Context, rel string, d fs.DirEntry, err error) error {
+func (h *hider) lookAtEntry(ctx context.Context, rel string, d fs.DirEntry, err error) error {
 	if err != nil || rel == "." {
 		return err
 	}
@@ -203,7 +203,7 @@ func (h *hider) look(ctx context.Context, rel string, d fs.DirEntry, err error) 
 		return err
 	}
 	if len(h.over) == h.most {
-		return fault.Invalid("the ignore file %s hides more than %d paths of %s; ignore directories rather than files", by[0].path(), h.most, h.mount.Source)
+		return fault.Invalid("the ignore file %s hides more than %d paths of %s; ignore directories rather than files", by[0].pathOf(), h.most, h.mount.Source)
 	}
 	around, err := h.mount.path.Below(filepath.Dir(rel), hostpath.Identity{Type: hostpath.Dir})
 	if err != nil {
@@ -234,7 +234,7 @@ func (h *hider) hiding(ctx context.Context, rel string, d fs.DirEntry) (by []*ig
 		return nil, nil
 	}
 	for _, f := range h.files {
-		hides, err := h.hides(ctx, f, rel, d)
+		hides, err := h.hidesEntry(ctx, f, rel, d)
 		if err != nil {
 			return nil, err
 		}
@@ -245,7 +245,7 @@ func (h *hider) hiding(ctx context.Context, rel string, d fs.DirEntry) (by []*ig
 	return by, nil
 }
 
-func (h *hider) hides(ctx context.Context, f *ignoreFile, rel string, d fs.DirEntry) (bool, error) {
+func (h *hider) hidesEntry(ctx context.Context, f *ignoreFile, rel string, d fs.DirEntry) (bool, error) {
 	if f.hidden && rel == f.at {
 		return true, nil
 	}
@@ -253,7 +253,7 @@ func (h *hider) hides(ctx context.Context, f *ignoreFile, rel string, d fs.DirEn
 	if !holds {
 		return false, nil
 	}
-	hides, err := h.may.matches(ctx, f.path(), f.patterns, h.mount.Source, name, d.IsDir())
+	hides, err := h.may.matchesIgnore(ctx, f.pathOf(), f.patterns, h.mount.Source, name, d.IsDir())
 	return err == nil && (hides || h.wasHidden(f, rel, d)), err
 }
 
@@ -284,8 +284,8 @@ func guarded(deciding []string, ignores [][]*ignoreFile) []string {
 	files := slices.Clone(deciding)
 	for _, some := range ignores {
 		for _, f := range some {
-			if !slices.Contains(files, f.path()) {
-				files = append(files, f.path())
+			if !slices.Contains(files, f.pathOf()) {
+				files = append(files, f.pathOf())
 			}
 		}
 	}

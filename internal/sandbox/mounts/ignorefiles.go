@@ -41,8 +41,8 @@ type ignoreFile struct {
 	ids []hostpath.Identity // of what it hides now
 }
 
-// path is where it lies.
-func (f *ignoreFile) path() string { return filepath.Join(f.dir, IgnoreFile) }
+// pathOf is where it lies.
+func (f *ignoreFile) pathOf() string { return filepath.Join(f.dir, IgnoreFile) }
 
 // nameOf is the name of a path of what is shown as the patterns have it; ok is false where the file
 // says nothing of it.
@@ -64,7 +64,7 @@ func (r Rules) ignoreFiles(ctx context.Context, shown *hostpath.Path, may *Compa
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
 	}
 	s := ignoreSearch{rules: r, table: table, may: may}
-	if err := s.above(ctx, shown, "", table.NamesUnder(shown.Name, "/")); err != nil {
+	if err := s.searchAbove(ctx, shown, "", table.NamesUnder(shown.Name, "/")); err != nil {
 		return nil, err
 	}
 	if shown.ID.Type != hostpath.Dir {
@@ -73,7 +73,7 @@ func (r Rules) ignoreFiles(ctx context.Context, shown *hostpath.Path, may *Compa
 	around := strings.TrimSuffix(shown.Name, "/") + "/"
 	for _, m := range table {
 		if rel, is := strings.CutPrefix(m.At, around); is {
-			if err := s.below(ctx, shown, rel, table.NamesUnder(m.At, "/")); err != nil {
+			if err := s.searchBelow(ctx, shown, rel, table.NamesUnder(m.At, "/")); err != nil {
 				return nil, err
 			}
 		}
@@ -85,7 +85,7 @@ func (r Rules) ignoreFiles(ctx context.Context, shown *hostpath.Path, may *Compa
 	for _, dir := range known {
 		for _, name := range table.NamesUnder(dir, shown.Name) {
 			if rel, is := strings.CutPrefix(name, around); is {
-				if err := s.below(ctx, shown, rel, nil); err != nil {
+				if err := s.searchBelow(ctx, shown, rel, nil); err != nil {
 					return nil, err
 				}
 			}
@@ -96,7 +96,7 @@ func (r Rules) ignoreFiles(ctx context.Context, shown *hostpath.Path, may *Compa
 
 // ignoring are directories of which it is known that their ignore files hold wherever they are shown.
 func (r Rules) ignoring() ([]string, error) {
-	known := r.Hidden.dirs()
+	known := r.Hidden.hiddenDirs()
 	if r.Projects == nil {
 		return known, nil
 	}
@@ -117,11 +117,11 @@ type ignoreSearch struct {
 	patterns, bytes int // of those that were found
 }
 
-// above finds those in and above a part of what is shown, by all its names.
-func (s *ignoreSearch) above(ctx context.Context, part *hostpath.Path, at string, names []string) error {
+// searchAbove finds those in and above a part of what is shown, by all its names.
+func (s *ignoreSearch) searchAbove(ctx context.Context, part *hostpath.Path, at string, names []string) error {
 	for _, name := range names {
 		if name != part.Name {
-			if is, err := isAt(name, part.ID); err != nil {
+			if is, err := isNamed(name, part.ID); err != nil {
 				return err
 			} else if !is {
 				continue // something else lies over it
@@ -132,7 +132,7 @@ func (s *ignoreSearch) above(ctx context.Context, part *hostpath.Path, at string
 				break // what is in a copy was judged when it was made
 			}
 			if dir != name || part.ID.Type == hostpath.Dir {
-				if err := s.look(ctx, dir, part, at, strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")); err != nil {
+				if err := s.lookInto(ctx, dir, part, at, strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")); err != nil {
 					return err
 				}
 			}
@@ -144,8 +144,8 @@ func (s *ignoreSearch) above(ctx context.Context, part *hostpath.Path, at string
 	return nil
 }
 
-// isAt tells whether something has a name.
-func isAt(name string, id hostpath.Identity) (bool, error) {
+// isNamed tells whether something has a name.
+func isNamed(name string, id hostpath.Identity) (bool, error) {
 	p, err := hostpath.Open(name, id)
 	if _, other := errors.AsType[*hostpath.ChangedError](err); other {
 		return false, nil
@@ -176,23 +176,23 @@ func unlessNotShown(name string, err error) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "%s, of which an ignore file may hide something, can't be looked at", name)
 }
 
-// below finds those of a directory in what is shown: its own, and those above its other names.
-func (s *ignoreSearch) below(ctx context.Context, shown *hostpath.Path, rel string, names []string) error {
+// searchBelow finds those of a directory in what is shown: its own, and those above its other names.
+func (s *ignoreSearch) searchBelow(ctx context.Context, shown *hostpath.Path, rel string, names []string) error {
 	part, err := shown.Below(rel, hostpath.Identity{})
 	if err != nil {
 		return unlessNotShown(filepath.Join(shown.Name, rel), err)
 	}
 	defer part.Close()
 	if part.ID.Type == hostpath.Dir {
-		if err := s.look(ctx, part.Name, part, rel, ""); err != nil {
+		if err := s.lookInto(ctx, part.Name, part, rel, ""); err != nil {
 			return err
 		}
 	}
-	return s.above(ctx, part, rel, slices.DeleteFunc(names, func(name string) bool { return name == part.Name }))
+	return s.searchAbove(ctx, part, rel, slices.DeleteFunc(names, func(name string) bool { return name == part.Name }))
 }
 
-// look looks into one directory, from which a way leads to a part of what is shown.
-func (s *ignoreSearch) look(ctx context.Context, name string, part *hostpath.Path, at, before string) error {
+// lookInto looks into one directory, from which a way leads to a part of what is shown.
+func (s *ignoreSearch) lookInto(ctx context.Context, name string, part *hostpath.Path, at, before string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -221,9 +221,9 @@ func (s *ignoreSearch) look(ctx context.Context, name string, part *hostpath.Pat
 	}
 	s.patterns, s.bytes = s.patterns+len(f.patterns.all), s.bytes+f.patterns.bytes
 	if s.patterns > ignoreMaxAll || s.bytes > ignoreMaxAllBytes {
-		return fault.Invalid("%s and other ignore files that hold for what is shown have more than %d patterns, or %d bytes of them, together; show a smaller directory, or ignore directories rather than files", f.path(), ignoreMaxAll, ignoreMaxAllBytes)
+		return fault.Invalid("%s and other ignore files that hold for what is shown have more than %d patterns, or %d bytes of them, together; show a smaller directory, or ignore directories rather than files", f.pathOf(), ignoreMaxAll, ignoreMaxAllBytes)
 	}
-	f.at, f.before, f.known = at, before, s.rules.Hidden.known(f.id, f.digest)
+	f.at, f.before, f.known = at, before, s.rules.Hidden.knownByInode(f.id, f.digest)
 	if f.hidden, err = f.hidesOnWay(ctx, dir, part.Name, s.may); err != nil {
 		return err
 	}
@@ -240,9 +240,9 @@ func (s *ignoreSearch) checkSeen(dir *hostpath.Path, f *ignoreFile) error {
 	if s.rules.Seen == nil || !s.rules.Hidden.changed(f.id, f.digest) {
 		return nil
 	}
-	err := s.rules.Seen("ignore file", f.path(), f.text)
+	err := s.rules.Seen("ignore file", f.pathOf(), f.text)
 	if gone && errors.Is(err, fault.ErrInvalid) { // there is nothing to read
-		return fault.Invalid("the ignore file %s, which has hidden files, is gone, and an agent could have removed it: put it back; or, if nothing is to be hidden any more, make an empty one and say so: cofferdam project allow %s", f.path(), f.path())
+		return fault.Invalid("the ignore file %s, which has hidden files, is gone, and an agent could have removed it: put it back; or, if nothing is to be hidden any more, make an empty one and say so: cofferdam project allow %s", f.pathOf(), f.pathOf())
 	}
 	return err
 }
@@ -264,7 +264,7 @@ func (f *ignoreFile) hidesOnWay(ctx context.Context, dir *hostpath.Path, shown s
 		}
 	}()
 	for name := range strings.SplitSeq(f.before, "/") {
-		if err := may.take(ctx, openCost, shown, f.path()); err != nil {
+		if err := may.takeCost(ctx, openCost, shown, f.pathOf()); err != nil {
 			return false, err
 		}
 		this, err := at.Below(name, hostpath.Identity{})
@@ -275,7 +275,7 @@ func (f *ignoreFile) hidesOnWay(ctx context.Context, dir *hostpath.Path, shown s
 			at.Close()
 		}
 		way, at = filepath.Join(way, name), this
-		hides, err := may.matches(ctx, f.path(), f.patterns, shown, way, this.ID.Type == hostpath.Dir)
+		hides, err := may.matchesIgnore(ctx, f.pathOf(), f.patterns, shown, way, this.ID.Type == hostpath.Dir)
 		if err != nil {
 			return false, err
 		}

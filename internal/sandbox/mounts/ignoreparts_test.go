@@ -90,11 +90,11 @@ func TestWhatCantBeLookedAtIsNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := ignoreSearch{}
-	if err := s.below(t.Context(), shown, "q", nil); err != nil {
+	if err := s.searchBelow(t.Context(), shown, "q", nil); err != nil {
 		t.Errorf("the control: %v", err)
 	}
 	shown.Close() // no name below it can be opened any more
-	if err := s.below(t.Context(), shown, "p", nil); !errors.Is(err, fault.ErrUnavailable) {
+	if err := s.searchBelow(t.Context(), shown, "p", nil); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 	for cause, want := range map[error]bool{

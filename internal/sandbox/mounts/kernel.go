@@ -34,13 +34,13 @@ func CheckCopied(dir string) error {
 // done is what can't be done with it: "mounted".
 func checkKernel(table hostpath.Table, resolved, done string) error {
 	for _, tree := range systemTrees() {
-		if within(resolved, tree) {
+		if isWithin(resolved, tree) {
 			return fault.Invalid("%s can't be %s: %s belongs to the host's kernel", resolved, done, tree)
 		}
 	}
 	trees := systemTrees()
 	for _, m := range table { // whole file systems in them, such as a /dev/shm
-		if m.Shows.Path == "/" && slices.ContainsFunc(systemTrees(), func(tree string) bool { return m.At != tree && within(m.At, tree) }) {
+		if m.Shows.Path == "/" && slices.ContainsFunc(systemTrees(), func(tree string) bool { return m.At != tree && isWithin(m.At, tree) }) {
 			trees = append(trees, m.At)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // it, with guards over the files that decide what a later run may do (the policy and
 // the lockfiles, and the mounts' own ignore files), and over all what ignore files hide.
 func (r Rules) Lay(ctx context.Context, asked []Mount, deciding []string) ([]engine.Mount, error) {
-	checked, err := r.open(asked)
+	checked, err := r.openSources(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (r Rules) Lay(ctx context.Context, asked []Mount, deciding []string) ([]eng
 	var ignores [][]*ignoreFile
 	may := NewComparing()
 	for _, c := range checked {
-		shown, err := c.over(checked)
+		shown, err := c.mountOver(checked)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func (r Rules) Lay(ctx context.Context, asked []Mount, deciding []string) ([]eng
 	// A mount inside of another comes after it, or it would lie below it.
 	slices.SortStableFunc(all, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	// What the ignore file hides stays hidden: it lies over the guards.
-	guards, err := guard(ctx, checked, guarded(deciding, ignores))
+	guards, err := guardFiles(ctx, checked, guarded(deciding, ignores))
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +58,12 @@ func (r Rules) Lay(ctx context.Context, asked []Mount, deciding []string) ([]eng
 	return slices.Concat(all, guards, own, over), nil
 }
 
-// open opens the sources. Where one request may write, no link is followed for another
+// openSources opens the sources. Where one request may write, no link is followed for another
 // of its own: so all are opened once more when it is known where that is.
-func (r Rules) open(asked []Mount) ([]Checked, error) {
-	trees := r.trees()
+func (r Rules) openSources(asked []Mount) ([]Checked, error) {
+	trees := r.writableTrees()
 	for _, a := range asked {
-		c, err := r.check(a, trees)
+		c, err := r.checkMount(a, trees)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (r Rules) open(asked []Mount) ([]Checked, error) {
 	}
 	var all []Checked
 	for _, a := range asked {
-		c, err := r.check(a, trees)
+		c, err := r.checkMount(a, trees)
 		if err == nil && c.ReadWrite && !slices.Contains(trees, hostpath.Tree{Path: c.Source, ID: c.Origin()}) {
 			c.Close()
 			err = fault.New(fault.ErrConflict, "the mount source %s was replaced while it was looked at; try again", a.Source)
@@ -89,13 +89,13 @@ func (r Rules) open(asked []Mount) ([]Checked, error) {
 	return all, nil
 }
 
-// guard returns the read-only mounts that keep the agent from rewriting files
+// guardFiles returns the read-only mounts that keep the agent from rewriting files
 // which lie under a read-write mount. A file directly in a mount's root is
 // covered by a read-only mount of itself. One that lies deeper can't be
 // protected, because the directory above it could be renamed, and is refused;
 // so is one that is reached through a link in such a mount, because the link
 // could be replaced.
-func guard(ctx context.Context, mounts []Checked, files []string) ([]engine.Mount, error) {
+func guardFiles(ctx context.Context, mounts []Checked, files []string) ([]engine.Mount, error) {
 	var over []engine.Mount
 	if !slices.ContainsFunc(mounts, func(m Checked) bool { return m.ReadWrite }) {
 		return nil, nil // and who may name files of the host and mount none learns nothing of them
@@ -141,10 +141,10 @@ func guard(ctx context.Context, mounts []Checked, files []string) ([]engine.Moun
 	return over, nil
 }
 
-// over is the mount as an engine mounts it, with what it lies over where that is directly in a mount that can be
+// mountOver is the mount as an engine mounts it, with what it lies over where that is directly in a mount that can be
 // written: as long as that is there nobody inside reaches it.
-func (c Checked) over(all []Checked) (engine.Mount, error) {
-	shown := c.shown()
+func (c Checked) mountOver(all []Checked) (engine.Mount, error) {
+	shown := c.mountShown()
 	for _, outer := range all {
 		if !outer.ReadWrite || filepath.Dir(c.Destination) != outer.Destination {
 			continue
@@ -167,7 +167,7 @@ func (c Checked) over(all []Checked) (engine.Mount, error) {
 func checkNested(mounts []Checked) error {
 	for _, inner := range mounts {
 		for _, outer := range mounts {
-			if inner.Destination == outer.Destination || !within(inner.Destination, outer.Destination) {
+			if inner.Destination == outer.Destination || !isWithin(inner.Destination, outer.Destination) {
 				continue
 			}
 			if err := checkPlace(inner, outer); err != nil {

@@ -84,7 +84,7 @@ func reservedInside() []string {
 
 // IsReserved tells of a place, absolute and clean, that the sandbox itself needs, so that nothing can be mounted there.
 func IsReserved(destination string) bool {
-	return slices.ContainsFunc(reservedInside(), func(tree string) bool { return within(destination, tree) })
+	return slices.ContainsFunc(reservedInside(), func(tree string) bool { return isWithin(destination, tree) })
 }
 
 // Destinations are where mounts lie in the sandbox, sorted.
@@ -125,24 +125,24 @@ func (c Checked) Origin() hostpath.Identity { return c.path.ID }
 // Close gives the source back.
 func (c Checked) Close() { c.path.Close() }
 
-// shown is the mount as an engine mounts it.
-func (c Checked) shown() engine.Mount {
+// mountShown is the mount as an engine mounts it.
+func (c Checked) mountShown() engine.Mount {
 	return engine.Mount{Source: c.Source, Destination: c.Destination, ReadOnly: !c.ReadWrite, Origin: c.path.ID}
 }
 
 // Check opens a mount's source, once: what is mounted later is what was opened here, or
 // nothing. It returns the mount with its source resolved, or fault.ErrInvalid. No link is
 // followed that lies where a sandbox may write, or could while it lived.
-func (r Rules) Check(m Mount) (Checked, error) { return r.check(m, r.trees()) }
+func (r Rules) Check(m Mount) (Checked, error) { return r.checkMount(m, r.writableTrees()) }
 
-func (r Rules) trees() []hostpath.Tree {
+func (r Rules) writableTrees() []hostpath.Tree {
 	if r.Writable == nil {
 		return nil
 	}
 	return r.Writable()
 }
 
-func (r Rules) check(m Mount, trees []hostpath.Tree) (Checked, error) {
+func (r Rules) checkMount(m Mount, trees []hostpath.Tree) (Checked, error) {
 	if !filepath.IsAbs(m.Source) {
 		return Checked{}, fault.Invalid("the mount source %q must be an absolute path", m.Source)
 	}
@@ -151,7 +151,7 @@ func (r Rules) check(m Mount, trees []hostpath.Tree) (Checked, error) {
 		return Checked{}, fault.Invalid("the mount destination %q must be an absolute path other than /", m.Destination)
 	}
 	for _, tree := range reservedInside() {
-		if within(dst, tree) {
+		if isWithin(dst, tree) {
 			return Checked{}, fault.Invalid("the mount destination %s lies in %s, which the sandbox itself needs; use for example /workspace", dst, tree)
 		}
 	}
@@ -216,7 +216,7 @@ func (r Rules) checkPrograms(source string) error {
 			if _, below := table.NameUnder(name, source); below {
 				return fault.Invalid("%s, which the configuration has the host run or believe, is reached under the read-write mount %s, where an agent could replace it; move it out, or mount that directory read-only", file, source)
 			}
-			if _, inside := table.NameUnder(source, name); inside && !slices.Contains(links, name) && !slices.Contains(r.homes(), name) {
+			if _, inside := table.NameUnder(source, name); inside && !slices.Contains(links, name) && !slices.Contains(r.toolHomes(), name) {
 				return fault.Invalid("the read-write mount %s lies in %s, in which the configuration has the host look for what it runs or believes, and an agent could replace a part of it; mount it read-only, or name another directory in the configuration", source, file)
 			}
 		}
@@ -242,20 +242,20 @@ func (r Rules) checkPlaceIn(table hostpath.Table, resolved string) error {
 		return err
 	}
 	for _, own := range r.Own {
-		if within(resolved, own) || within(own, resolved) {
+		if isWithin(resolved, own) || isWithin(own, resolved) {
 			return fault.Invalid("%s can't be mounted: Cofferdam keeps its own state in %s", resolved, own)
 		}
 	}
 	return r.checkOtherNames(table, resolved)
 }
 
-// within reports whether path is root or below it. Both are clean.
-func within(path, root string) bool {
+// isWithin reports whether path is root or below it. Both are clean.
+func isWithin(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
-// homes are Rules.ToolHomes by every name, and the root.
-func (r Rules) homes() []string {
+// toolHomes are Rules.ToolHomes by every name, and the root.
+func (r Rules) toolHomes() []string {
 	all := []string{"/"}
 	if r.ToolHomes == nil {
 		return all

@@ -85,9 +85,9 @@ func trimBlanks(line string) string {
 	return short
 }
 
-// hide tells whether the patterns hide a path itself. One with a slash at its end is a directory's. That a hidden directory hides what is in
+// hidesPath tells whether the patterns hide a path itself. One with a slash at its end is a directory's. That a hidden directory hides what is in
 // it, whatever the patterns say of that, is the caller's to see to, who comes to the directory first.
-func (p patterns) hide(name string) bool {
+func (p patterns) hidesPath(name string) bool {
 	hidden, name := false, byBytes(name)
 	for _, one := range p.all {
 		if hidden == one.negates && one.MatchString(name) {
@@ -212,7 +212,7 @@ func translate(line string, wildcard func(string) (n int, expression string)) (s
 			n++
 		case line[0] == '[':
 			var err error
-			if n, expression, err = class(line); err != nil {
+			if n, expression, err = parseClass(line); err != nil {
 				return "", err
 			}
 		default:
@@ -260,8 +260,8 @@ func exactWildcard(line string) (n int, expression string) {
 // noName is the expression of what no name is.
 const noName = `[^\x00-\x{10ffff}]`
 
-// class is the class of bytes at a pattern's begin, such as [a-z] or [!0-9], in which no slash is; a bracket that nothing closes is itself.
-func class(line string) (n int, expression string, err error) {
+// parseClass is the class of bytes at a pattern's begin, such as [a-z] or [!0-9], in which no slash is; a bracket that nothing closes is itself.
+func parseClass(line string) (n int, expression string, err error) {
 	in, not := line[1:], false
 	if in != "" && (in[0] == '!' || in[0] == '^') {
 		in, not = in[1:], true
@@ -283,10 +283,10 @@ func class(line string) (n int, expression string, err error) {
 			in = behind
 		default:
 			var from, to rune
-			from, in = oneOf(in)
+			from, in = firstOf(in)
 			to = from
 			if len(in) > 1 && in[0] == '-' && in[1] != ']' {
-				to, in = oneOf(in[1:])
+				to, in = firstOf(in[1:])
 			}
 			if to < from {
 				return 0, "", fmt.Errorf("nothing is from %q to %q", from, to)
@@ -299,8 +299,8 @@ func class(line string) (n int, expression string, err error) {
 	return 1, `\[`, nil
 }
 
-// oneOf is the byte, as a character, with which what is left of a class begins, perhaps behind a backslash.
-func oneOf(in string) (c rune, behind string) {
+// firstOf is the byte, as a character, with which what is left of a class begins, perhaps behind a backslash.
+func firstOf(in string) (c rune, behind string) {
 	if in[0] == '\\' && len(in) > 1 {
 		in = in[1:]
 	}
@@ -317,7 +317,7 @@ func closed(line string) bool {
 			n = min(2, len(line))
 		case '[':
 			var err error
-			if n, _, err = class(line); err == nil && n == 1 {
+			if n, _, err = parseClass(line); err == nil && n == 1 {
 				return false
 			}
 			n = max(n, 1)

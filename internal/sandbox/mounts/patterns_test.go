@@ -93,11 +93,11 @@ func TestPatterns(t *testing.T) {
 // hidesWithWay asks for the directories on the way to a name before it, as whoever looks through a tree does.
 func hidesWithWay(p patterns, name string) bool {
 	for at := range strings.TrimSuffix(name, "/") {
-		if name[at] == '/' && matches(p, name[:at], true) {
+		if name[at] == '/' && matchesPath(p, name[:at], true) {
 			return true
 		}
 	}
-	return p.hide(name)
+	return p.hidesPath(name)
 }
 
 // TestPatternsRefuse: what would hide nothing, without a word, is refused.

@@ -27,7 +27,7 @@ func showsOwn(table hostpath.Table, owned []string, path string) (own, at string
 			continue
 		}
 		for _, m := range shown {
-			if m.Shows.Device == s.Device && (within(s.Path, m.Shows.Path) || within(m.Shows.Path, s.Path)) {
+			if m.Shows.Device == s.Device && (isWithin(s.Path, m.Shows.Path) || isWithin(m.Shows.Path, s.Path)) {
 				return own, m.At
 			}
 		}

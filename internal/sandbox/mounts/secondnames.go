@@ -74,7 +74,7 @@ func CheckGuards(ctx context.Context, all []engine.Mount, own []string) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
 	}
 	for _, m := range all {
-		if len(written) == 0 || !m.ReadOnly || m.Origin != (hostpath.Identity{Type: hostpath.File}) || isOwn(m.Source, own) {
+		if len(written) == 0 || !m.ReadOnly || m.Origin != (hostpath.Identity{Type: hostpath.File}) || isOwnFile(m.Source, own) {
 			continue
 		}
 		err := checkSecondNames(ctx, written, table, m.Source)
@@ -88,7 +88,7 @@ func CheckGuards(ctx context.Context, all []engine.Mount, own []string) error {
 	return nil
 }
 
-func isOwn(file string, own []string) bool {
+func isOwnFile(file string, own []string) bool {
 	return slices.ContainsFunc(own, func(program string) bool {
 		resolved, _, err := hostpath.Links(program)
 		return err == nil && resolved == file
@@ -104,7 +104,7 @@ func linkIn(ctx context.Context, m Checked, file *hostpath.Path, inode uint64) (
 		return "", nil
 	}
 	search := linkSearch{in: m, file: file, inode: inode}
-	err = treewalk.Walk(ctx, m.path, ".", lookedThrough(), search.visit)
+	err = treewalk.Walk(ctx, m.path, ".", lookedThrough(), search.visitEntry)
 	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
 		return "", fault.Invalid("%s has more than one name, and to look for them the read-write mount %s is too large: it %s; remove the file's other names, or mount a smaller directory", file.Name, m.Source, bound.Has)
 	}
@@ -119,8 +119,8 @@ type linkSearch struct {
 	found string // "" so far
 }
 
-// visit implements fs.WalkDirFunc.
-func (s *linkSearch) visit(rel string, d fs.DirEntry, err error) error {
+// visitEntry implements fs.WalkDirFunc.
+func (s *linkSearch) visitEntry(rel string, d fs.DirEntry, err error) error {
 	name := filepath.Join(s.in.Source, rel)
 	if err != nil {
 		return unlessGone(s.file, name, err)

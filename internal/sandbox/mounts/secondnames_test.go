@@ -166,7 +166,7 @@ func TestSecondNameThatCantBeLookedAt(t *testing.T) {
 		return &linkSearch{in: Checked{Mount{Source: at("."), ReadWrite: true}, shown}, file: file, inode: sys.Ino}
 	}
 	s := search()
-	if err := s.visit("second", entry{second, nil}, nil); !errors.Is(err, fs.SkipAll) || s.found != at("second") {
+	if err := s.visitEntry("second", entry{second, nil}, nil); !errors.Is(err, fs.SkipAll) || s.found != at("second") {
 		t.Errorf("the control: %q, %v", s.found, err)
 	}
 	for cause, gone := range map[error]bool{
@@ -174,15 +174,15 @@ func TestSecondNameThatCantBeLookedAt(t *testing.T) {
 		unix.EMFILE: false, unix.ENFILE: false, unix.ENOMEM: false, unix.EIO: false, unix.EACCES: false, unix.ESTALE: false,
 	} {
 		cause = fmt.Errorf("open: %w", cause)
-		if err := search().visit("second", entry{second, nil}, cause); (err == nil) != gone {
+		if err := search().visitEntry("second", entry{second, nil}, cause); (err == nil) != gone {
 			t.Errorf("a directory that can't be read for %v: %v", cause, err)
 		}
-		if err := search().visit("second", entry{second, cause}, nil); (err == nil) != gone {
+		if err := search().visitEntry("second", entry{second, cause}, nil); (err == nil) != gone {
 			t.Errorf("a file that can't be looked at for %v: %v", cause, err)
 		}
 	}
 	shown.Close() // no name below it can be opened any more
-	if err := search().visit("second", entry{second, nil}, nil); !errors.Is(err, fault.ErrInvalid) {
+	if err := search().visitEntry("second", entry{second, nil}, nil); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("a file that can't be opened: %v", err)
 	}
 }

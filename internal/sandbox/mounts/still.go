@@ -18,7 +18,7 @@ func (r Rules) CheckStill(all []engine.Mount, ofTemplate []string) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
 	}
 	for _, m := range all {
-		if m.Source == "" || m.ReadOnly && slices.Contains(ofTemplate, m.Destination) || r.isOwn(m.Source) {
+		if m.Source == "" || m.ReadOnly && slices.Contains(ofTemplate, m.Destination) || r.isOwnSource(m.Source) {
 			continue
 		}
 		err := r.checkPlaceIn(table, m.Source)
@@ -32,7 +32,7 @@ func (r Rules) CheckStill(all []engine.Mount, ofTemplate []string) error {
 	return nil
 }
 
-// isOwn tells of what lies in the installation's own directories, such as the agent and homes. Nobody can ask for any of it.
-func (r Rules) isOwn(source string) bool {
-	return slices.ContainsFunc(r.Own, func(own string) bool { return within(source, own) })
+// isOwnSource tells of what lies in the installation's own directories, such as the agent and homes. Nobody can ask for any of it.
+func (r Rules) isOwnSource(source string) bool {
+	return slices.ContainsFunc(r.Own, func(own string) bool { return isWithin(source, own) })
 }

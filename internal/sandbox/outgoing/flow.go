@@ -40,28 +40,28 @@ type flow struct {
 	skip int64 // bytes that the client has already
 	at   int64 // where the next frame's bytes begin, of all streams together
 
-	frames chan frame
+	frames chan flowFrame
 	closed chan struct{}
 	once   sync.Once
 
 	ready    bytes.Buffer // frames that may be read
 	out      *channel.Writer
 	err      error // after ready
-	scanners map[channel.FrameType]*stream
+	scanners map[channel.FrameType]*scannedStream
 	waiting  channel.FrameType // whose bytes wait; 0: none do
 	until    time.Time         // and until when
 	over     bool              // it was blocked
 }
 
-type frame struct {
+type flowFrame struct {
 	kind    channel.FrameType
 	payload []byte
 	err     error
 }
 
-func (s *Scanner) flow(conn net.Conn, p scan.Plan, sandbox string, at admission.Place, where string) *flow {
+func (s *Scanner) newFlow(conn net.Conn, p scan.Plan, sandbox string, at admission.Place, where string) *flow {
 	f := &flow{
-		Conn: conn, plan: p, set: s.set(), frames: make(chan frame), closed: make(chan struct{}), scanners: map[channel.FrameType]*stream{},
+		Conn: conn, plan: p, set: s.set(), frames: make(chan flowFrame), closed: make(chan struct{}), scanners: map[channel.FrameType]*scannedStream{},
 		tell: func(found scan.Finding) error {
 			ctx, cancel := context.WithTimeout(context.Background(), recordTime)
 			defer cancel()
@@ -69,25 +69,25 @@ func (s *Scanner) flow(conn net.Conn, p scan.Plan, sandbox string, at admission.
 		},
 	}
 	f.out = channel.NewWriter(&f.ready)
-	errand.Go(f.receive)
+	errand.Go(f.receiveFrames)
 	return f
 }
 
-// keep has nothing read before all came, as far as n bytes, for which there is room at once: a buffer that grows takes
+// awaitBytes has nothing read before all came, as far as n bytes, for which there is room at once: a buffer that grows takes
 // twice as much.
-func (f *flow) keep(n int) {
+func (f *flow) awaitBytes(n int) {
 	if f.whole = n; n > 0 {
 		f.ready.Grow(n + lastFrame)
 	}
 }
 
-// receive reads frames until the connection is closed.
-func (f *flow) receive() {
+// receiveFrames reads frames until the connection is closed.
+func (f *flow) receiveFrames() {
 	reader := channel.NewReader(f.Conn)
 	for {
 		kind, payload, err := reader.ReadFrame()
 		select {
-		case f.frames <- frame{kind, bytes.Clone(payload), err}:
+		case f.frames <- flowFrame{kind, bytes.Clone(payload), err}:
 		case <-f.closed:
 			return
 		}
@@ -119,7 +119,7 @@ func (f *flow) CloseWrite() error {
 // Read gives the frames as they may go out.
 func (f *flow) Read(p []byte) (int, error) {
 	for f.err == nil && (f.ready.Len() == 0 || f.ready.Len() < f.whole) {
-		f.err = f.next()
+		f.err = f.nextFrame()
 	}
 	f.whole = 0
 	if f.ready.Len() == 0 {
@@ -128,8 +128,8 @@ func (f *flow) Read(p []byte) (int, error) {
 	return f.ready.Read(p)
 }
 
-// next takes a frame, or lets go of what has waited for long enough.
-func (f *flow) next() error {
+// nextFrame takes a frame, or lets go of what has waited for long enough.
+func (f *flow) nextFrame() error {
 	var late <-chan time.Time
 	if f.waiting != 0 {
 		timer := time.NewTimer(time.Until(f.until))
@@ -138,44 +138,44 @@ func (f *flow) next() error {
 	}
 	select {
 	case got := <-f.frames:
-		return f.take(got)
+		return f.takeFrame(got)
 	case <-late:
-		return f.release()
+		return f.releaseWaiting()
 	case <-f.closed:
 		return net.ErrClosed
 	}
 }
 
-func (f *flow) take(got frame) error {
+func (f *flow) takeFrame(got flowFrame) error {
 	switch {
 	case got.err != nil:
-		if err := f.finish(); err != nil {
+		if err := f.finishStreams(); err != nil {
 			return err
 		}
 		return got.err
 	case f.over:
-		return f.after(got)
+		return f.afterBlocked(got)
 	case got.kind == channel.FrameStdout || got.kind == channel.FrameStderr:
-		return f.bytes(got)
+		return f.takeBytes(got)
 	case got.kind == channel.FrameGap:
-		return f.gap(got)
+		return f.takeGap(got)
 	case got.kind == channel.FrameExit || got.kind == channel.FrameReply:
-		if err := f.finish(); err != nil {
+		if err := f.finishStreams(); err != nil {
 			return err
 		}
 		if f.over {
-			return f.after(got)
+			return f.afterBlocked(got)
 		}
 		f.whole = 0
 	}
 	return f.out.WriteFrame(got.kind, got.payload)
 }
 
-// after is what becomes of frames behind what was blocked.
-func (f *flow) after(got frame) error {
+// afterBlocked is what becomes of frames behind what was blocked.
+func (f *flow) afterBlocked(got flowFrame) error {
 	switch {
 	case got.kind == channel.FrameExit:
-		return f.exit(got)
+		return f.tellExit(got)
 	case f.refusal != nil:
 		refusal := f.refusal
 		f.refusal = nil
@@ -190,9 +190,9 @@ func (f *flow) after(got frame) error {
 	return nil
 }
 
-// exit tells the end of a command whose output is blocked: it was killed, or had ended. Its
+// tellExit tells the end of a command whose output is blocked: it was killed, or had ended. Its
 // true end is on record.
-func (f *flow) exit(got frame) error {
+func (f *flow) tellExit(got flowFrame) error {
 	var exit channel.Exit
 	if err := channel.DecodeJSON(got.kind, got.payload, &exit); err != nil {
 		return err
@@ -205,55 +205,55 @@ func (f *flow) exit(got frame) error {
 // killedCode is the exit code of what was killed, as a shell says it.
 const killedCode = 137
 
-// bytes takes bytes of one stream. Those of another that wait go first: the order of all
+// takeBytes takes bytes of one stream. Those of another that wait go first: the order of all
 // is what offsets are counted by.
-func (f *flow) bytes(got frame) error {
+func (f *flow) takeBytes(got flowFrame) error {
 	if f.waiting != 0 && f.waiting != got.kind {
-		if err := f.release(); err != nil {
+		if err := f.releaseWaiting(); err != nil {
 			return err
 		}
 	}
 	s := f.scanners[got.kind]
 	if s == nil {
-		s = &stream{Scanner: f.set.Scanner(f.plan)}
+		s = &scannedStream{Scanner: f.set.Scanner(f.plan)}
 		f.scanners[got.kind] = s
 	}
-	s.lies(f.at)
+	s.noteOffset(f.at)
 	f.at += int64(len(got.payload))
 	s.length(len(got.payload))
-	return f.let(got.kind, s)(s.Write(got.payload))
+	return f.letOut(got.kind, s)(s.Write(got.payload))
 }
 
-// let gives out what a scanner let go, and tells what it found.
-func (f *flow) let(kind channel.FrameType, s *stream) func([]byte, []scan.Finding) error {
+// letOut gives out what a scanner let go, and tells what it found.
+func (f *flow) letOut(kind channel.FrameType, s *scannedStream) func([]byte, []scan.Finding) error {
 	return func(out []byte, found []scan.Finding) error {
 		for _, one := range found {
-			one.At = s.place(one.At)
+			one.At = s.placeInOutput(one.At)
 			if err := f.tell(one); err != nil {
 				return err
 			}
 		}
-		if err := f.emit(kind, out); err != nil {
+		if err := f.emitFrames(kind, out); err != nil {
 			return err
 		}
 		wait := s.Patience()
 		switch {
 		case s.Blocked():
-			f.stop()
+			f.stopOutput()
 		case wait == 0:
 			f.waiting = 0
 		case f.waiting == 0 || len(out) > 0: // what waits now has not waited before
 			f.waiting, f.until = kind, time.Now().Add(wait)
 		}
 		if f.over && f.refusal != nil {
-			return f.after(frame{})
+			return f.afterBlocked(flowFrame{})
 		}
 		return nil
 	}
 }
 
-// emit writes bytes as frames, but for those that the client has.
-func (f *flow) emit(kind channel.FrameType, out []byte) error {
+// emitFrames writes bytes as frames, but for those that the client has.
+func (f *flow) emitFrames(kind channel.FrameType, out []byte) error {
 	known := min(f.skip, int64(len(out)))
 	f.skip -= known
 	for out = out[known:]; len(out) > 0; {
@@ -266,33 +266,33 @@ func (f *flow) emit(kind channel.FrameType, out []byte) error {
 	return nil
 }
 
-// release lets go of what waits.
-func (f *flow) release() error {
+// releaseWaiting lets go of what waits.
+func (f *flow) releaseWaiting() error {
 	kind := f.waiting
 	f.waiting = 0
-	return f.emit(kind, f.scanners[kind].Release())
+	return f.emitFrames(kind, f.scanners[kind].Release())
 }
 
-// finish is the end of both streams.
-func (f *flow) finish() error {
+// finishStreams is the end of both streams.
+func (f *flow) finishStreams() error {
 	for _, kind := range []channel.FrameType{channel.FrameStdout, channel.FrameStderr} {
 		if s := f.scanners[kind]; s != nil && !f.over {
-			if err := f.let(kind, s)(s.Close()); err != nil {
+			if err := f.letOut(kind, s)(s.Close()); err != nil {
 				return err
 			}
 		}
 	}
-	f.scanners, f.waiting = map[channel.FrameType]*stream{}, 0
+	f.scanners, f.waiting = map[channel.FrameType]*scannedStream{}, 0
 	return nil
 }
 
-// gap is output that was not kept: what is before it and behind it is apart.
-func (f *flow) gap(got frame) error {
+// takeGap is output that was not kept: what is before it and behind it is apart.
+func (f *flow) takeGap(got flowFrame) error {
 	var gap channel.Gap
 	if err := channel.DecodeJSON(got.kind, got.payload, &gap); err != nil {
 		return err
 	}
-	if err := f.finish(); err != nil || f.over {
+	if err := f.finishStreams(); err != nil || f.over {
 		return err
 	}
 	f.at += gap.Bytes
@@ -304,8 +304,8 @@ func (f *flow) gap(got frame) error {
 	return f.out.WriteJSON(channel.FrameGap, gap)
 }
 
-// stop lets nothing out any more.
-func (f *flow) stop() {
+// stopOutput lets nothing out any more.
+func (f *flow) stopOutput() {
 	f.over, f.waiting = true, 0
 	if f.blocked != nil {
 		f.blocked()

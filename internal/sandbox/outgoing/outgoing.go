@@ -58,7 +58,7 @@ func (s *Scanner) Output(ctx context.Context, sandbox, command string, offset in
 	}
 	from := offset
 	if offset != keeper.FromNow {
-		from = begin(rules.Output, offset)
+		from = beginOffset(rules.Output, offset)
 	}
 	if from != offset { // whether there is such an offset only the keeper knows
 		there, err := attach(ctx, offset)
@@ -71,7 +71,7 @@ func (s *Scanner) Output(ctx context.Context, sandbox, command string, offset in
 	if err != nil {
 		return nil, err
 	}
-	f := s.flow(conn, rules.Output, sandbox, admission.PlaceOutput, command)
+	f := s.newFlow(conn, rules.Output, sandbox, admission.PlaceOutput, command)
 	f.skip, f.at, f.blocked = offset-from, from, kill
 	if offset == keeper.FromNow {
 		f.skip, f.at = 0, 0
@@ -79,8 +79,8 @@ func (s *Scanner) Output(ctx context.Context, sandbox, command string, offset in
 	return f, nil
 }
 
-// begin is where to begin to look for an offset: what was blocked before it stays so.
-func begin(p scan.Plan, offset int64) int64 {
+// beginOffset is where to begin to look for an offset: what was blocked before it stays so.
+func beginOffset(p scan.Plan, offset int64) int64 {
 	if p.Secrets == scan.Block || p.Personal == scan.Block {
 		return 0
 	}
@@ -138,8 +138,8 @@ func (s *Scanner) File(ctx context.Context, conn net.Conn, sandbox, path string,
 			return nil, err
 		}
 	}
-	f := s.flow(conn, rules.Files, sandbox, admission.PlaceFiles, path)
-	f.keep(keep)
+	f := s.newFlow(conn, rules.Files, sandbox, admission.PlaceFiles, path)
+	f.awaitBytes(keep)
 	f.giveBack = giveBack
 	f.refusal = &channel.Reply{
 		Code: channel.CodePermission, Error: "the file has what looks like a secret or personal data, which the policy's secret_scanning.files blocks; cofferdam why tells more",

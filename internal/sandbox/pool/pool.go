@@ -100,7 +100,7 @@ func (p *Pool) notify() {
 // Members that can't be woken are discarded.
 func (p *Pool) Claim(ctx context.Context, c Class) (Member, bool) {
 	for {
-		m, ok := p.take(c)
+		m, ok := p.takeMember(c)
 		if !ok {
 			return Member{}, false
 		}
@@ -116,7 +116,7 @@ func (p *Pool) Claim(ctx context.Context, c Class) (Member, bool) {
 	}
 }
 
-func (p *Pool) take(c Class) (Member, bool) {
+func (p *Pool) takeMember(c Class) (Member, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ready := p.ready[c]
@@ -190,8 +190,8 @@ func (p *Pool) Run(ctx context.Context) {
 	defer tick.Stop()
 	pause := backOffLeast
 	for ctx.Err() == nil {
-		p.trim(ctx)
-		c, wanted := p.next()
+		p.trimMembers(ctx)
+		c, wanted := p.nextLacking()
 		if !wanted {
 			select {
 			case <-p.wake:
@@ -200,24 +200,24 @@ func (p *Pool) Run(ctx context.Context) {
 			}
 			continue
 		}
-		if rest := p.rest(c); rest > 0 {
-			await(ctx, p.wake, rest)
+		if rest := p.restOf(c); rest > 0 {
+			awaitSooner(ctx, p.wake, rest)
 			continue // there may have been another claim
 		}
-		if err := p.fill(ctx, c); err != nil && ctx.Err() == nil {
+		if err := p.makeMember(ctx, c); err != nil && ctx.Err() == nil {
 			p.log.Warn("the pool can't be filled", "err", err, "again_in", pause)
-			await(ctx, nil, pause)
+			awaitSooner(ctx, nil, pause)
 			pause = min(2*pause, backOffMost)
 			continue
 		}
 		pause = backOffLeast
 	}
 	p.SetTargets(nil)
-	p.trim(context.WithoutCancel(ctx))
+	p.trimMembers(context.WithoutCancel(ctx))
 }
 
-// rest is how long it is until the next member of a class may be made.
-func (p *Pool) rest(c Class) time.Duration {
+// restOf is how long it is until the next member of a class may be made.
+func (p *Pool) restOf(c Class) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if 2*len(p.ready[c]) < p.targets[c] {
@@ -226,8 +226,8 @@ func (p *Pool) rest(c Class) time.Duration {
 	return time.Until(p.claimed.Add(breath))
 }
 
-// next is a class that lacks a member: the one that lacks most.
-func (p *Pool) next() (Class, bool) {
+// nextLacking is a class that lacks a member: the one that lacks most.
+func (p *Pool) nextLacking() (Class, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var most Class
@@ -240,8 +240,8 @@ func (p *Pool) next() (Class, bool) {
 	return most, lacks > 0
 }
 
-// fill makes one member of a class.
-func (p *Pool) fill(ctx context.Context, c Class) error {
+// makeMember makes one member of a class.
+func (p *Pool) makeMember(ctx context.Context, c Class) error {
 	m, err := p.makeOne(ctx, c)
 	p.mu.Lock()
 	kept := err == nil && ctx.Err() == nil && len(p.ready[c]) < p.targets[c]
@@ -268,8 +268,8 @@ func (p *Pool) makeOne(ctx context.Context, c Class) (Member, error) {
 	return m, err
 }
 
-// trim discards members that are no longer wanted.
-func (p *Pool) trim(ctx context.Context) {
+// trimMembers discards members that are no longer wanted.
+func (p *Pool) trimMembers(ctx context.Context) {
 	p.mu.Lock()
 	var surplus []Member
 	for c, members := range p.ready {
@@ -284,7 +284,7 @@ func (p *Pool) trim(ctx context.Context) {
 	}
 }
 
-func await(ctx context.Context, sooner <-chan struct{}, d time.Duration) {
+func awaitSooner(ctx context.Context, sooner <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -38,11 +38,11 @@ const MaxLockBytes = 128 << 20
 type Book struct {
 	mu      sync.Mutex // guards what follows
 	host    Host
-	shares  map[string]*held
+	shares  map[string]*heldShare
 	buckets map[string]*bucket // by token
 }
 
-type held struct {
+type heldShare struct {
 	Share
 	rests bool
 }
@@ -64,7 +64,7 @@ type Host struct {
 
 // NewBook makes an empty one.
 func NewBook(host Host) *Book {
-	return &Book{host: host, shares: map[string]*held{}, buckets: map[string]*bucket{}}
+	return &Book{host: host, shares: map[string]*heldShare{}, buckets: map[string]*bucket{}}
 }
 
 // SetHost says anew how much may be promised.
@@ -108,13 +108,13 @@ func (b *Book) mayPromise(more Share, operator bool) error {
 	var what, have, want, most string
 	switch {
 	case b.host.MemoryBytes > 0 && more.MemoryBytes > b.host.MemoryBytes:
-		return fault.Exhausted(0, "the sandbox asks for %s, and overcommit.memory allows this host's sandboxes %s together", size(more.MemoryBytes, "memory"), size(b.host.MemoryBytes, "memory"))
+		return fault.Exhausted(0, "the sandbox asks for %s, and overcommit.memory allows this host's sandboxes %s together", formatSize(more.MemoryBytes, "memory"), formatSize(b.host.MemoryBytes, "memory"))
 	case b.host.CPU > 0 && more.CPU > b.host.CPU+1e-9:
-		return fault.Exhausted(0, "the sandbox asks for %s, and overcommit.cpu allows this host's sandboxes %s together", cores(more.CPU), cores(b.host.CPU))
+		return fault.Exhausted(0, "the sandbox asks for %s, and overcommit.cpu allows this host's sandboxes %s together", formatCores(more.CPU), formatCores(b.host.CPU))
 	case b.host.MemoryBytes > 0 && has.MemoryBytes+more.MemoryBytes > b.host.MemoryBytes:
-		what, have, want, most = "memory", size(has.MemoryBytes, "memory"), size(has.MemoryBytes+more.MemoryBytes, "memory"), size(b.host.MemoryBytes, "memory")
+		what, have, want, most = "memory", formatSize(has.MemoryBytes, "memory"), formatSize(has.MemoryBytes+more.MemoryBytes, "memory"), formatSize(b.host.MemoryBytes, "memory")
 	case b.host.CPU > 0 && has.CPU+more.CPU > b.host.CPU+1e-9: // sums of decimal fractions
-		what, have, want, most = "cpu", cores(has.CPU), cores(has.CPU+more.CPU), cores(b.host.CPU)
+		what, have, want, most = "cpu", formatCores(has.CPU), formatCores(has.CPU+more.CPU), formatCores(b.host.CPU)
 	default:
 		return b.leavesPart(more)
 	}
@@ -130,19 +130,19 @@ func (b *Book) leavesPart(more Share) error {
 	if more.Token == "" || b.host.OwnerPart <= 0 || b.host.OwnerPart >= 1 {
 		return nil
 	}
-	has, _ := b.used(more.Token)
+	has, _ := b.usedBy(more.Token)
 	mostMemory, mostCPU := int64(b.host.OwnerPart*float64(b.host.MemoryBytes)), b.host.OwnerPart*b.host.CPU
 	const sorry = "the token's sandboxes are promised %s, with this one they would be %s, and overcommit.owner leaves one token %s of this host; end or pause one first"
 	const alone = "the sandbox asks for %s, and overcommit.owner leaves one token %s of this host"
 	switch {
 	case b.host.MemoryBytes > 0 && more.MemoryBytes > mostMemory:
-		return fault.Exhausted(0, alone, size(more.MemoryBytes, "memory"), size(mostMemory, "memory"))
+		return fault.Exhausted(0, alone, formatSize(more.MemoryBytes, "memory"), formatSize(mostMemory, "memory"))
 	case b.host.CPU > 0 && more.CPU > mostCPU+1e-9:
-		return fault.Exhausted(0, alone, cores(more.CPU), cores(mostCPU))
+		return fault.Exhausted(0, alone, formatCores(more.CPU), formatCores(mostCPU))
 	case b.host.MemoryBytes > 0 && has.MemoryBytes+more.MemoryBytes > mostMemory:
-		return fault.Exhausted(0, sorry, size(has.MemoryBytes, "memory"), size(has.MemoryBytes+more.MemoryBytes, "memory"), size(mostMemory, "memory"))
+		return fault.Exhausted(0, sorry, formatSize(has.MemoryBytes, "memory"), formatSize(has.MemoryBytes+more.MemoryBytes, "memory"), formatSize(mostMemory, "memory"))
 	case b.host.CPU > 0 && has.CPU+more.CPU > mostCPU+1e-9: // sums of decimal fractions
-		return fault.Exhausted(0, sorry, cores(has.CPU), cores(has.CPU+more.CPU), cores(mostCPU))
+		return fault.Exhausted(0, sorry, formatCores(has.CPU), formatCores(has.CPU+more.CPU), formatCores(mostCPU))
 	}
 	return nil
 }
@@ -160,14 +160,14 @@ func (b *Book) Take(id string, s Share, q token.Quota) error {
 		return err
 	}
 	if s.Token != "" {
-		if err := b.fits(s, q, 1); err != nil {
+		if err := b.fitsQuota(s, q, 1); err != nil {
 			return err
 		}
-		if err := b.begin(s.Token, q.CreatesPerMinute, time.Now()); err != nil {
+		if err := b.beginCreate(s.Token, q.CreatesPerMinute, time.Now()); err != nil {
 			return err
 		}
 	}
-	b.shares[id] = &held{Share: s}
+	b.shares[id] = &heldShare{Share: s}
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (b *Book) Take(id string, s Share, q token.Quota) error {
 func (b *Book) Put(id string, s Share, rests bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.shares[id] = &held{Share: s, rests: rests}
+	b.shares[id] = &heldShare{Share: s, rests: rests}
 }
 
 // Rename gives a share to a sandbox with another id.
@@ -211,7 +211,7 @@ func (b *Book) Wake(id string, q token.Quota) error {
 		return err
 	}
 	if h.Token != "" {
-		if err := b.fits(more, q, 0); err != nil {
+		if err := b.fitsQuota(more, q, 0); err != nil {
 			return err
 		}
 	}
@@ -236,8 +236,8 @@ func (b *Book) Drop(id string) {
 	delete(b.shares, id)
 }
 
-// used is what a token's sandboxes have. Needs mu.
-func (b *Book) used(token string) (sum Share, count int) {
+// usedBy is what a token's sandboxes have. Needs mu.
+func (b *Book) usedBy(token string) (sum Share, count int) {
 	for _, h := range b.shares {
 		if h.Token != token {
 			continue
@@ -253,32 +253,32 @@ func (b *Book) used(token string) (sum Share, count int) {
 	return sum, count
 }
 
-// fits needs mu.
-func (b *Book) fits(s Share, q token.Quota, sandboxes int) error {
-	has, count := b.used(s.Token)
+// fitsQuota needs mu.
+func (b *Book) fitsQuota(s Share, q token.Quota, sandboxes int) error {
+	has, count := b.usedBy(s.Token)
 	const sorry = "the token's sandboxes have %s, and with this one they would have %s; its quota is %s"
 	switch {
 	case q.Sandboxes > 0 && sandboxes > 0 && count+sandboxes > q.Sandboxes:
 		return fault.Exhausted(0, "the token has %s, and its quota is %d; destroy one first", excerpt.Count(count, "sandbox", "sandboxes"), q.Sandboxes)
 	case q.CPU > 0 && has.CPU+s.CPU > q.CPU+1e-9: // sums of decimal fractions
-		return fault.Exhausted(0, sorry, cores(has.CPU), cores(has.CPU+s.CPU), cores(q.CPU))
+		return fault.Exhausted(0, sorry, formatCores(has.CPU), formatCores(has.CPU+s.CPU), formatCores(q.CPU))
 	case q.MemoryBytes > 0 && has.MemoryBytes+s.MemoryBytes > q.MemoryBytes:
-		return fault.Exhausted(0, sorry, size(has.MemoryBytes, "memory"), size(has.MemoryBytes+s.MemoryBytes, "memory"), size(q.MemoryBytes, "memory"))
+		return fault.Exhausted(0, sorry, formatSize(has.MemoryBytes, "memory"), formatSize(has.MemoryBytes+s.MemoryBytes, "memory"), formatSize(q.MemoryBytes, "memory"))
 	case q.DiskBytes > 0 && has.DiskBytes+s.DiskBytes > q.DiskBytes:
-		return fault.Exhausted(0, sorry, size(has.DiskBytes, "disk"), size(has.DiskBytes+s.DiskBytes, "disk"), size(q.DiskBytes, "disk"))
+		return fault.Exhausted(0, sorry, formatSize(has.DiskBytes, "disk"), formatSize(has.DiskBytes+s.DiskBytes, "disk"), formatSize(q.DiskBytes, "disk"))
 	case s.LockBytes > 0 && has.LockBytes+s.LockBytes > MaxLockBytes:
 		return fault.Exhausted(0, "the token's sandboxes have %s, and with this one they would have %s; a token may have %s; destroy one first",
-			size(has.LockBytes, "lockfiles"), size(has.LockBytes+s.LockBytes, "lockfiles"), size(MaxLockBytes, "lockfiles"))
+			formatSize(has.LockBytes, "lockfiles"), formatSize(has.LockBytes+s.LockBytes, "lockfiles"), formatSize(MaxLockBytes, "lockfiles"))
 	}
 	return nil
 }
 
-func cores(n float64) string { return fmt.Sprintf("%.4g CPU", n) }
+func formatCores(n float64) string { return fmt.Sprintf("%.4g CPU", n) }
 
-func size(n int64, what string) string { return fmt.Sprintf("%d MiB of %s", n>>20, what) }
+func formatSize(n int64, what string) string { return fmt.Sprintf("%d MiB of %s", n>>20, what) }
 
-// begin needs mu.
-func (b *Book) begin(token string, perMinute int, now time.Time) error {
+// beginCreate needs mu.
+func (b *Book) beginCreate(token string, perMinute int, now time.Time) error {
 	if perMinute <= 0 {
 		delete(b.buckets, token)
 		return nil

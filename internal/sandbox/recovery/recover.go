@@ -77,19 +77,19 @@ func interrupted(f Found) error {
 // giveUp takes away what can't be adopted. What fails is tried again by the next
 // reconcile.
 func (t *Tidier) giveUp(ctx context.Context, f Found, reason string) {
-	t.sweep(ctx, f.Keeper)
+	t.sweepSandbox(ctx, f.Keeper)
 	if !f.Journaled() {
 		t.recordLost(ctx, f.Keeper.ID, reason)
 		return
 	}
-	if err := t.complete(ctx, f.Entry, reason); err != nil {
+	if err := t.completeEnd(ctx, f.Entry, reason); err != nil {
 		t.cfg.Log.Error("the end of a sandbox can't be completed; it is tried again", "sandbox", f.Keeper.ID, "err", err)
 	}
 }
 
-// sweep takes away what the keeper still holds of a sandbox that can't be
+// sweepSandbox takes away what the keeper still holds of a sandbox that can't be
 // adopted.
-func (t *Tidier) sweep(ctx context.Context, k keeper.Sandbox) {
+func (t *Tidier) sweepSandbox(ctx context.Context, k keeper.Sandbox) {
 	if k.Alive {
 		if err := t.cfg.Keeper.Kill(ctx, k.ID); err != nil {
 			t.cfg.Log.Error("a sandbox can't be killed", "sandbox", k.ID, "err", err)

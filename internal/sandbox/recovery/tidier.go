@@ -118,7 +118,7 @@ func (t *Tidier) settleKeeper(ctx context.Context, reason string) {
 			continue
 		}
 		t.cfg.Log.Warn("the keeper holds a sandbox that nobody knows; it is taken away", "sandbox", k.ID)
-		t.sweep(ctx, k)
+		t.sweepSandbox(ctx, k)
 		t.recordLost(ctx, k.ID, reason)
 	}
 	inParallel(sweepsAtOnce, known, func(id string) {
@@ -166,7 +166,7 @@ func (t *Tidier) settleJournal(ctx context.Context, reason string) {
 		if !unknown[e.Info.ID] {
 			return
 		}
-		if err := t.complete(ctx, e, reason); err != nil {
+		if err := t.completeEnd(ctx, e, reason); err != nil {
 			t.cfg.Log.Error("the end of a sandbox can't be completed; it is tried again", "sandbox", e.Info.ID, "run", e.Info.Run, "err", err)
 		}
 	})
@@ -182,8 +182,8 @@ func (t *Tidier) entries(ctx context.Context) []journal.Entry {
 	return entries
 }
 
-// complete does what is left of the end of a sandbox of which only the journal knows.
-func (t *Tidier) complete(ctx context.Context, e journal.Entry, reason string) error {
+// completeEnd does what is left of the end of a sandbox of which only the journal knows.
+func (t *Tidier) completeEnd(ctx context.Context, e journal.Entry, reason string) error {
 	if eng := t.cfg.Engines[e.Info.Engine]; eng != nil {
 		if err := eng.Sweep(ctx, e.Info.ID); err != nil {
 			return err

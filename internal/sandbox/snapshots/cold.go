@@ -40,7 +40,7 @@ func (s *Store) Tend(ctx context.Context) {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	for {
-		for s.cool(ctx) {
+		for s.coolOne(ctx) {
 		}
 		select {
 		case <-tick.C:
@@ -50,9 +50,9 @@ func (s *Store) Tend(ctx context.Context) {
 	}
 }
 
-// cool compresses the snapshot that lies unused longest, on a thread of its own;
+// coolOne compresses the snapshot that lies unused longest, on a thread of its own;
 // false: there was none to compress, or it failed.
-func (s *Store) cool(ctx context.Context) bool {
+func (s *Store) coolOne(ctx context.Context) bool {
 	done := make(chan bool, 1)
 	errand.Go(func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its priority with it
@@ -74,7 +74,7 @@ func lowestPriority() {
 // CompressOne compresses the snapshot that lies unused longest; false: none is
 // due, or it failed, which the log tells.
 func (s *Store) CompressOne(ctx context.Context) bool {
-	k := s.due()
+	k := s.takeDue()
 	if k == nil || ctx.Err() != nil {
 		return false
 	}
@@ -100,11 +100,11 @@ func (s *Store) CompressOne(ctx context.Context) bool {
 	return true
 }
 
-// due marks the snapshot that is to be compressed next; nil: there is none.
-func (s *Store) due() *kept {
+// takeDue marks the snapshot that is to be compressed next; nil: there is none.
+func (s *Store) takeDue() *keptSnapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var oldest *kept
+	var oldest *keptSnapshot
 	for _, k := range s.known {
 		if k.cold || k.changing || k.readers > 0 || s.now().Sub(k.used) < s.coldAfter {
 			continue
@@ -124,7 +124,7 @@ var errWanted = errors.New("the snapshot is wanted")
 
 // compress puts the cold form in the place of the plain one. A crash at any point
 // leaves one of the two whole: see tidy.
-func (s *Store) compress(ctx context.Context, k *kept) error {
+func (s *Store) compress(ctx context.Context, k *keptSnapshot) error {
 	k.form.Lock()
 	defer k.form.Unlock()
 	dir := filepath.Join(s.dir, k.manifest.ID)
@@ -138,7 +138,7 @@ func (s *Store) compress(ctx context.Context, k *kept) error {
 		return ctx.Err()
 	}
 	err := convert(plain, fresh, func(name string) string { return name + coldExt }, func(to, from *os.File) error {
-		return pack(to, from, wanted)
+		return packFile(to, from, wanted)
 	})
 	if err == nil {
 		err = wanted()
@@ -162,9 +162,9 @@ func (s *Store) compress(ctx context.Context, k *kept) error {
 	return errors.Join(wholefile.SyncDir(dir), os.RemoveAll(old))
 }
 
-// warm gives a snapshot its plain form back, if it is cold, in a turn of whoever wants
+// warmSnapshot gives a snapshot its plain form back, if it is cold, in a turn of whoever wants
 // it.
-func (s *Store) warm(ctx context.Context, owner string, k *kept) error {
+func (s *Store) warmSnapshot(ctx context.Context, owner string, k *keptSnapshot) error {
 	k.form.Lock()
 	defer k.form.Unlock()
 	s.mu.Lock()
@@ -181,11 +181,11 @@ func (s *Store) warm(ctx context.Context, owner string, k *kept) error {
 		return err
 	}
 	defer leave()
-	if err := s.spare(k.manifest.Bytes); err != nil {
+	if err := s.checkDisk(k.manifest.Bytes); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	err = s.check(k.manifest.Owner, k.manifest.Bytes, false)
+	err = s.checkRoom(k.manifest.Owner, k.manifest.Bytes, false)
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *Store) warm(ctx context.Context, owner string, k *kept) error {
 }
 
 // decompress needs k.form.
-func (s *Store) decompress(ctx context.Context, k *kept) error {
+func (s *Store) decompress(ctx context.Context, k *keptSnapshot) error {
 	id, began := k.manifest.ID, time.Now()
 	dir := filepath.Join(s.dir, id)
 	fresh := filepath.Join(dir, "."+imageName)
@@ -259,8 +259,8 @@ func convertFile(from, to string, each func(to, from *os.File) error) error {
 	return errors.Join(each(out, in), out.Sync(), out.Close())
 }
 
-// pack compresses one file on this thread. Holes become next to nothing.
-func pack(to, from *os.File, wanted func() error) error {
+// packFile compresses one file on this thread. Holes become next to nothing.
+func packFile(to, from *os.File, wanted func() error) error {
 	enc, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
 		zstd.WithWindowSize(coldWindow), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -298,13 +298,13 @@ func unpack(ctx context.Context, to, from *os.File) error {
 			return err
 		}
 		n, err := io.ReadFull(dec, buf)
-		if n > 0 && !zero(buf[:n]) {
+		if n > 0 && !isZero(buf[:n]) {
 			if _, werr := to.WriteAt(buf[:n], size); werr != nil {
 				return werr
 			}
 		}
 		size += int64(n)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && n > 0 && ended(dec) {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && n > 0 && isEnded(dec) {
 			return to.Truncate(size)
 		}
 		if err != nil {
@@ -313,13 +313,13 @@ func unpack(ctx context.Context, to, from *os.File) error {
 	}
 }
 
-// ended tells whether the stream is over, and not broken off.
-func ended(r io.Reader) bool {
+// isEnded tells whether the stream is over, and not broken off.
+func isEnded(r io.Reader) bool {
 	n, err := r.Read(make([]byte, 1))
 	return n == 0 && errors.Is(err, io.EOF)
 }
 
-func zero(b []byte) bool {
+func isZero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
 			return false

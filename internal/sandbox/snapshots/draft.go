@@ -28,11 +28,11 @@ func (s *Store) Begin(owner, id string, about int64, keep bool) (*Draft, error) 
 	if !validID(id) {
 		return nil, fault.Invalid("%q can't be a snapshot's id", id)
 	}
-	if err := s.spare(about); err != nil {
+	if err := s.checkDisk(about); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	err := s.check(owner, about, keep)
+	err := s.checkRoom(owner, about, keep)
 	_, taken := s.known[id]
 	_, begun := s.drafts[id]
 	if taken || begun {
@@ -87,7 +87,7 @@ func (d *Draft) Finish(m Manifest) (Manifest, string, error) {
 		return m, "", fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be brought to the disk", d.id)
 	}
 	m.ID, m.Seal, m.Attached, m.Bytes = d.id, seal, d.attached, diskUse(d.Image())
-	_, digest, err := m.seal()
+	_, digest, err := m.sealManifest()
 	return m, digest, err
 }
 
@@ -96,7 +96,7 @@ func (d *Draft) Finish(m Manifest) (Manifest, string, error) {
 // Older snapshots of the same owner lose these names. On an error the draft is still
 // there.
 func (d *Draft) Publish(m Manifest, record uint64, also ...string) error {
-	file, digest, err := m.seal()
+	file, digest, err := m.sealManifest()
 	if err != nil {
 		return err
 	}
@@ -122,9 +122,9 @@ func (d *Draft) Publish(m Manifest, record uint64, also ...string) error {
 	defer s.takeTurn(m.Owner)()
 	s.mu.Lock()
 	delete(s.drafts, d.id)
-	k := &kept{manifest: m, digest: digest, state: state, disk: disk, used: s.now()}
+	k := &keptSnapshot{manifest: m, digest: digest, state: state, disk: disk, used: s.now()}
 	s.known[d.id] = k
-	lost := s.takeNames(k, k.names())
+	lost := s.takeNames(k, k.listNames())
 	s.mu.Unlock()
 	s.writeLost(lost)
 	if err != nil {

@@ -22,24 +22,24 @@ type Lease struct {
 // first, which may take long, in the owner's turn. Release must be called.
 func (s *Store) Lease(ctx context.Context, owner, ref string) (*Lease, error) {
 	s.mu.Lock()
-	k, err := s.find(owner, ref)
+	k, err := s.findSnapshot(owner, ref)
 	if err != nil {
 		s.mu.Unlock()
 		return nil, err
 	}
 	k.readers++
 	k.used = s.now()
-	l := &Lease{Snapshot: k.view(), store: s}
+	l := &Lease{Snapshot: k.viewSnapshot(), store: s}
 	s.mu.Unlock()
-	if err := s.ready(ctx, owner, k); err != nil {
+	if err := s.makeReady(ctx, owner, k); err != nil {
 		l.Release()
 		return nil, err
 	}
 	return l, nil
 }
 
-func (s *Store) ready(ctx context.Context, owner string, k *kept) error {
-	if err := s.warm(ctx, owner, k); err != nil {
+func (s *Store) makeReady(ctx context.Context, owner string, k *keptSnapshot) error {
+	if err := s.warmSnapshot(ctx, owner, k); err != nil {
 		return err
 	}
 	dir := filepath.Join(s.dir, k.manifest.ID)

@@ -65,8 +65,8 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// seal encodes a manifest, and returns its digest.
-func (m Manifest) seal() (file []byte, digest string, err error) {
+// sealManifest encodes a manifest, and returns its digest.
+func (m Manifest) sealManifest() (file []byte, digest string, err error) {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return nil, "", err

@@ -11,9 +11,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
-// names are all that a snapshot has now: its maker's, unless that was taken over, and
+// listNames are all that a snapshot has now: its maker's, unless that was taken over, and
 // those that it was given. Needs the store's lock, as without and takeNames do.
-func (k *kept) names() []string {
+func (k *keptSnapshot) listNames() []string {
 	var all []string
 	if k.manifest.Name != "" && !k.state.Overtaken {
 		all = append(all, k.manifest.Name)
@@ -21,8 +21,8 @@ func (k *kept) names() []string {
 	return append(all, k.state.Also...)
 }
 
-// without is what may change of a snapshot that loses names, and whether it had one.
-func (k *kept) without(names []string) (mutable, bool) {
+// withoutNames is what may change of a snapshot that loses names, and whether it had one.
+func (k *keptSnapshot) withoutNames(names []string) (mutable, bool) {
 	state := k.state
 	state.Also = slices.DeleteFunc(slices.Clone(state.Also), func(n string) bool { return slices.Contains(names, n) })
 	if k.manifest.Name != "" && slices.Contains(names, k.manifest.Name) {
@@ -42,18 +42,18 @@ func (s *Store) takeTurn(owner string) (leave func()) {
 
 // renamed is a snapshot whose names are others now, and what is to be written of that.
 type renamed struct {
-	of            *kept
+	of            *keptSnapshot
 	before, state mutable
 }
 
 // takeNames takes names of a snapshot from all others of its owner, whose turn the caller has. writeLost
 // brings that to the disk.
-func (s *Store) takeNames(of *kept, names []string) (lost []renamed) {
+func (s *Store) takeNames(of *keptSnapshot, names []string) (lost []renamed) {
 	for _, k := range s.known {
 		if k == of || k.manifest.Owner != of.manifest.Owner {
 			continue
 		}
-		if state, had := k.without(names); had {
+		if state, had := k.withoutNames(names); had {
 			lost = append(lost, renamed{k, k.state, state})
 			k.state = state
 		}
@@ -71,7 +71,7 @@ func (s *Store) giveBack(lost []renamed) {
 	}
 	s.mu.Unlock()
 	for _, one := range lost {
-		if err := s.write(one); err != nil {
+		if err := s.writeChange(one); err != nil {
 			s.log.Error("after a restart a name may be no snapshot's", "snapshot", one.of.manifest.ID, "err", err)
 		}
 	}
@@ -80,14 +80,14 @@ func (s *Store) giveBack(lost []renamed) {
 // writeLost writes down which names snapshots have lost.
 func (s *Store) writeLost(lost []renamed) {
 	for _, one := range lost {
-		if err := s.write(one); err != nil {
+		if err := s.writeChange(one); err != nil {
 			s.log.Error("after a restart two snapshots may have one name", "snapshot", one.of.manifest.ID, "err", err)
 		}
 	}
 }
 
-// write writes down what has changed of a snapshot; of one that was removed meanwhile, nothing.
-func (s *Store) write(one renamed) error {
+// writeChange writes down what has changed of a snapshot; of one that was removed meanwhile, nothing.
+func (s *Store) writeChange(one renamed) error {
 	id := one.of.manifest.ID
 	err := s.put(filepath.Join(s.dir, id), one.state)
 	if err == nil {
@@ -104,19 +104,19 @@ func (s *Store) write(one renamed) error {
 // settleNames is for a crash that came between a publication and what older snapshots
 // lose by it: the newest has the name. Nobody else has the store yet.
 func (s *Store) settleNames() {
-	newest := slices.SortedFunc(maps.Values(s.known), func(a, b *kept) int {
+	newest := slices.SortedFunc(maps.Values(s.known), func(a, b *keptSnapshot) int {
 		return cmp.Or(b.manifest.Created.Compare(a.manifest.Created), cmp.Compare(a.manifest.ID, b.manifest.ID))
 	})
 	for _, k := range newest {
-		s.writeLost(s.takeNames(k, k.names()))
+		s.writeLost(s.takeNames(k, k.listNames()))
 	}
 }
 
 // toName finds a snapshot of an owner's, with the turn to change the names of all of that owner's, and has rename
 // change them in memory before anybody can remove it.
-func (s *Store) toName(owner, id string, rename func(*kept) error) (k *kept, leave func(), err error) {
+func (s *Store) toName(owner, id string, rename func(*keptSnapshot) error) (k *keptSnapshot, leave func(), err error) {
 	s.mu.Lock()
-	k, err = s.find(owner, id)
+	k, err = s.findSnapshot(owner, id)
 	s.mu.Unlock()
 	if err != nil {
 		return nil, nil, err
@@ -124,7 +124,7 @@ func (s *Store) toName(owner, id string, rename func(*kept) error) (k *kept, lea
 	leave = s.takeTurn(k.manifest.Owner)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k, err = s.find(owner, id); err == nil { // else it has lost that name meanwhile, or is gone
+	if k, err = s.findSnapshot(owner, id); err == nil { // else it has lost that name meanwhile, or is gone
 		err = rename(k)
 	}
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
 	}
 	var before, state mutable
 	var lost []renamed
-	k, leave, err := s.toName(owner, id, func(k *kept) (err error) {
-		if before, state, err = k.with(names); err == nil {
+	k, leave, err := s.toName(owner, id, func(k *keptSnapshot) (err error) {
+		if before, state, err = k.withNames(names); err == nil {
 			lost = s.takeNames(k, names)
 			k.state = state
 		}
@@ -168,9 +168,9 @@ func (s *Store) CheckName(owner, id string, names []string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.find(owner, id)
+	k, err := s.findSnapshot(owner, id)
 	if err == nil {
-		_, _, err = k.with(names)
+		_, _, err = k.withNames(names)
 	}
 	return err
 }
@@ -184,8 +184,8 @@ func (*Store) CheckNames(names []string) error {
 	return nil
 }
 
-// with is what may change of a snapshot that gets names, before and then.
-func (k *kept) with(names []string) (before, state mutable, err error) {
+// withNames is what may change of a snapshot that gets names, before and then.
+func (k *keptSnapshot) withNames(names []string) (before, state mutable, err error) {
 	before, state = k.state, k.state
 	state.Also = slices.Clone(state.Also)
 	for _, n := range names {
@@ -213,9 +213,9 @@ func (s *Store) Unname(owner, id string, names []string) (Snapshot, error) {
 	var before, state mutable
 	var view Snapshot
 	had := false
-	k, leave, err := s.toName(owner, id, func(k *kept) error {
-		before, view = k.state, k.view()
-		if state, had = k.without(names); had {
+	k, leave, err := s.toName(owner, id, func(k *keptSnapshot) error {
+		before, view = k.state, k.viewSnapshot()
+		if state, had = k.withoutNames(names); had {
 			k.state = state
 		}
 		return nil
@@ -232,7 +232,7 @@ func (s *Store) Unname(owner, id string, names []string) (Snapshot, error) {
 
 // change writes down a snapshot's state, which it has in memory already; it has the one before again if
 // that fails.
-func (s *Store) change(k *kept, before, state mutable) (Snapshot, error) {
+func (s *Store) change(k *keptSnapshot, before, state mutable) (Snapshot, error) {
 	err := s.put(filepath.Join(s.dir, k.manifest.ID), state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,5 +240,5 @@ func (s *Store) change(k *kept, before, state mutable) (Snapshot, error) {
 		k.state = before
 		return Snapshot{}, fault.Wrap(fault.ErrUnavailable, err, "the names of the snapshot %s can't be changed", k.manifest.ID)
 	}
-	return k.view(), nil
+	return k.viewSnapshot(), nil
 }

@@ -216,7 +216,7 @@ func TestNamesOfASnapshotThatIsRemoved(t *testing.T) {
 	s.put = func(string, mutable) error { return nil } // the moment counts, and not the disk
 	const others = 10_000                              // so that to find one takes its time, and whoever removes waits for that
 	for i := range others {
-		s.known[fmt.Sprint("other", i)] = &kept{manifest: Manifest{ID: fmt.Sprint("other", i), Owner: "tok-b"}}
+		s.known[fmt.Sprint("other", i)] = &keptSnapshot{manifest: Manifest{ID: fmt.Sprint("other", i), Owner: "tok-b"}}
 	}
 	named := make(chan error, 1)
 	go func() {
@@ -241,7 +241,7 @@ func TestNamesOfASnapshotThatIsRemoved(t *testing.T) {
 			return
 		default:
 		}
-		k, _, err := s.forget("tok-a", "snap1")
+		k, _, err := s.forgetSnapshot("tok-a", "snap1")
 		must(t, err)
 		s.mu.Lock() // it is there again
 		delete(s.drafts, "snap1")

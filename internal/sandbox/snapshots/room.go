@@ -21,9 +21,9 @@ type Room struct {
 // from having any; and a token that has none may have one, however many there are.
 const shareOf, shareIn = 3, 4
 
-// check tells whether so many bytes more of an owner's are within what there may be: a token's id, or "",
+// checkRoom tells whether so many bytes more of an owner's are within what there may be: a token's id, or "",
 // which is the host's. It tells a token nothing of how much others have. Needs mu.
-func (s *Store) check(owner string, about int64, another bool) error {
+func (s *Store) checkRoom(owner string, about int64, another bool) error {
 	used, own, count := about, about, 0
 	for _, d := range s.drafts {
 		used += d.bytes
@@ -54,9 +54,9 @@ func (s *Store) check(owner string, about int64, another bool) error {
 	return nil
 }
 
-// spare tells whether the disk has room for so many bytes more. It asks the file system, so that nobody
+// checkDisk tells whether the disk has room for so many bytes more. It asks the file system, so that nobody
 // holds mu meanwhile.
-func (s *Store) spare(about int64) error {
+func (s *Store) checkDisk(about int64) error {
 	var on unix.Statfs_t
 	if err := unix.Statfs(s.dir, &on); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the free space for snapshots is not known")

@@ -79,9 +79,9 @@ type Store struct {
 	warming   *turns.Shares                         // of decompressions; after a snapshot's form, before mu
 	naming    *turns.Shares                         // a turn for each owner's names, on the disk and in known; before mu
 
-	mu     sync.Mutex         // guards what follows; never held over I/O, which everybody would wait for
-	known  map[string]*kept   // by id
-	drafts map[string]drafted // by id; also snapshots whose files are being removed
+	mu     sync.Mutex               // guards what follows; never held over I/O, which everybody would wait for
+	known  map[string]*keptSnapshot // by id
+	drafts map[string]drafted       // by id; also snapshots whose files are being removed
 }
 
 // drafted is what a draft may take, or what is being removed still takes.
@@ -90,9 +90,9 @@ type drafted struct {
 	bytes int64
 }
 
-// kept is a snapshot that is there. Only manifest and digest may be read without
+// keptSnapshot is a snapshot that is there. Only manifest and digest may be read without
 // the store's lock.
-type kept struct {
+type keptSnapshot struct {
 	manifest Manifest
 	digest   string
 	state    mutable
@@ -122,7 +122,7 @@ type Snapshot struct {
 func Open(c Config) (*Store, error) {
 	s := &Store{
 		dir: c.Dir, room: c.Room, coldAfter: c.ColdAfter, log: c.Log, now: c.Now, put: writeState,
-		warming: turns.New(turns.Fair(warmAtOnce, warmLine)), naming: turns.New(turns.Limits{All: namingAtOnce, Each: 1}), known: map[string]*kept{}, drafts: map[string]drafted{},
+		warming: turns.New(turns.Fair(warmAtOnce, warmLine)), naming: turns.New(turns.Limits{All: namingAtOnce, Each: 1}), known: map[string]*keptSnapshot{}, drafts: map[string]drafted{},
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -139,7 +139,7 @@ func Open(c Config) (*Store, error) {
 			}
 			continue
 		}
-		if err := s.learn(name); err != nil {
+		if err := s.learnSnapshot(name); err != nil {
 			s.log.Error("a snapshot can't be used", "snapshot", name, "err", err)
 		}
 	}
@@ -147,7 +147,7 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) learn(id string) error {
+func (s *Store) learnSnapshot(id string) error {
 	dir := filepath.Join(s.dir, id)
 	m, digest, err := readManifest(dir)
 	if err != nil {
@@ -157,20 +157,20 @@ func (s *Store) learn(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := tidy(dir); err != nil {
+	if err := tidyDir(dir); err != nil {
 		return err
 	}
 	_, err = os.Lstat(filepath.Join(dir, imageName))
-	s.known[id] = &kept{
+	s.known[id] = &keptSnapshot{
 		manifest: m, digest: digest, state: state, disk: diskUse(dir), used: s.now(),
 		cold: errors.Is(err, fs.ErrNotExist),
 	}
 	return nil
 }
 
-// tidy removes what an interrupted compression left: what is half made has a dot
+// tidyDir removes what an interrupted compression left: what is half made has a dot
 // before its name, and of two forms the plain one counts.
-func tidy(dir string) error {
+func tidyDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *Store) List() []Snapshot {
 	defer s.mu.Unlock()
 	all := make([]Snapshot, 0, len(s.known))
 	for _, k := range s.known {
-		all = append(all, k.view())
+		all = append(all, k.viewSnapshot())
 	}
 	slices.SortFunc(all, func(a, b Snapshot) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
@@ -202,8 +202,8 @@ func (s *Store) List() []Snapshot {
 	return all
 }
 
-// view needs the store's lock.
-func (k *kept) view() Snapshot {
+// viewSnapshot needs the store's lock.
+func (k *keptSnapshot) viewSnapshot() Snapshot {
 	v := Snapshot{Manifest: k.manifest, Digest: k.digest, Record: k.state.Record, Name: k.manifest.Name, Also: slices.Clone(k.state.Also), Cold: k.cold}
 	if k.state.Overtaken {
 		v.Name = ""
@@ -223,15 +223,15 @@ func (s *Store) Uses(template string) bool {
 	return false
 }
 
-// find returns a snapshot by id, or by name among those of an owner. The owner
+// findSnapshot returns a snapshot by id, or by name among those of an owner. The owner
 // "" has all ids. Needs mu.
-func (s *Store) find(owner, ref string) (*kept, error) {
+func (s *Store) findSnapshot(owner, ref string) (*keptSnapshot, error) {
 	if k := s.known[ref]; k != nil && (owner == "" || k.manifest.Owner == owner) {
 		return k, nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.known)) {
 		k := s.known[id]
-		if ref != "" && k.manifest.Owner == owner && slices.Contains(k.names(), ref) {
+		if ref != "" && k.manifest.Owner == owner && slices.Contains(k.listNames(), ref) {
 			return k, nil
 		}
 	}
@@ -242,11 +242,11 @@ func (s *Store) find(owner, ref string) (*kept, error) {
 func (s *Store) Look(owner, ref string) (Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.find(owner, ref)
+	k, err := s.findSnapshot(owner, ref)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	return k.view(), nil
+	return k.viewSnapshot(), nil
 }
 
 // Find returns a snapshot by id, or by name among those of an owner. One that is
@@ -254,15 +254,15 @@ func (s *Store) Look(owner, ref string) (Snapshot, error) {
 func (s *Store) Find(owner, ref string) (Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.find(owner, ref)
+	k, err := s.findSnapshot(owner, ref)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	return k.view(), k.free()
+	return k.viewSnapshot(), k.checkFree()
 }
 
-// free refuses to have a snapshot removed that is being read. Needs the store's lock.
-func (k *kept) free() error {
+// checkFree refuses to have a snapshot removed that is being read. Needs the store's lock.
+func (k *keptSnapshot) checkFree() error {
 	if k.readers > 0 || k.changing {
 		return fault.New(fault.ErrConflict, "the snapshot %s is being read; remove it when that has ended", k.manifest.ID)
 	}
@@ -287,7 +287,7 @@ func (s *Store) Remove(owner, ref string) (Snapshot, error) {
 // moveAside forgets a snapshot and gives its files another name, gone, which Open removes if nobody else
 // does.
 func (s *Store) moveAside(owner, ref string) (removed Snapshot, gone string, err error) {
-	k, removed, err := s.forget(owner, ref)
+	k, removed, err := s.forgetSnapshot(owner, ref)
 	if err != nil {
 		return Snapshot{}, "", err
 	}
@@ -302,18 +302,18 @@ func (s *Store) moveAside(owner, ref string) (removed Snapshot, gone string, err
 	return removed, gone, nil
 }
 
-// forget has a snapshot be known no more. Its room and its id stay taken.
-func (s *Store) forget(owner, ref string) (*kept, Snapshot, error) {
+// forgetSnapshot has a snapshot be known no more. Its room and its id stay taken.
+func (s *Store) forgetSnapshot(owner, ref string) (*keptSnapshot, Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.find(owner, ref)
+	k, err := s.findSnapshot(owner, ref)
 	if err == nil {
-		err = k.free()
+		err = k.checkFree()
 	}
 	if err != nil {
 		return nil, Snapshot{}, err
 	}
 	delete(s.known, k.manifest.ID)
 	s.drafts[k.manifest.ID] = drafted{k.manifest.Owner, k.disk}
-	return k, k.view(), nil
+	return k, k.viewSnapshot(), nil
 }

@@ -369,7 +369,7 @@ func TestAReaderEndsACompression(t *testing.T) {
 	s := open(t, dir, func(c *Config) { c.Now = at.time })
 	make1(t, s, "snap1", "", "")
 	at.now = at.now.Add(11 * time.Minute)
-	k := s.due()
+	k := s.takeDue()
 	if _, err := s.Remove("", "snap1"); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("removed while it is compressed: %v", err)
 	}

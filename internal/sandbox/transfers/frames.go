@@ -19,7 +19,7 @@ type frames struct {
 	end  func(kind channel.FrameType)              // takes the end of a frame
 }
 
-func (f *frames) pass(p []byte) {
+func (f *frames) passBytes(p []byte) {
 	for len(p) > 0 {
 		if f.have < len(f.header) {
 			n := copy(f.header[f.have:], p)
@@ -31,20 +31,20 @@ func (f *frames) pass(p []byte) {
 			f.left = f.size
 		}
 		n := min(uint64(f.left), uint64(len(p)))
-		f.part(p[:n])
+		f.takePart(p[:n])
 		f.left, p = f.left-uint32(n), p[n:]
 		if f.left == 0 {
 			f.have = 0
-			f.end(f.kind())
+			f.end(f.kindOfFrame())
 		}
 	}
 }
 
-func (f *frames) kind() channel.FrameType { return channel.FrameType(f.header[0]) }
+func (f *frames) kindOfFrame() channel.FrameType { return channel.FrameType(f.header[0]) }
 
-func (f *frames) part(p []byte) {
-	if f.kind() == channel.FrameReply && len(f.reply)+len(p) <= channel.MaxJSON {
+func (f *frames) takePart(p []byte) {
+	if f.kindOfFrame() == channel.FrameReply && len(f.reply)+len(p) <= channel.MaxJSON {
 		f.reply = append(f.reply, p...)
 	}
-	f.data(f.kind(), p)
+	f.data(f.kindOfFrame(), p)
 }

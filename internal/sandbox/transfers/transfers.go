@@ -68,7 +68,7 @@ func (t *Transfer) Answered(err error) {
 	} else if err != nil {
 		end = admission.FileEnd{Outcome: audit.Aborted, Reason: "the sandbox's agent did not answer: " + err.Error()}
 	}
-	t.end(end)
+	t.recordEnd(end)
 }
 
 // Follow is the stream of a read, of a file as info tells of it, or of a write. Its Close ends the
@@ -80,7 +80,7 @@ func (t *Transfer) Follow(conn net.Conn, info channel.FileInfo) net.Conn {
 	t.size, t.absolute = info.Size, info.Path
 	f := &followed{Conn: conn, t: t}
 	f.in.data, f.out.data = func(channel.FrameType, []byte) {}, func(channel.FrameType, []byte) {}
-	f.in.end, f.out.end = f.sent, f.received
+	f.in.end, f.out.end = f.noteSent, f.received
 	if t.op == channel.FileWrite {
 		f.in.data = t.bytesOf(channel.FrameStdin)
 	} else {
@@ -107,7 +107,7 @@ func (t *Transfer) ofStream() admission.FileEnd {
 	end := admission.FileEnd{Outcome: audit.Failed, Absolute: t.absolute}
 	switch {
 	case t.reply == nil:
-		end.Outcome, end.Reason = audit.Aborted, t.broke()
+		end.Outcome, end.Reason = audit.Aborted, t.whyBroke()
 	case !t.reply.OK:
 		end.Reason, end.Claimed = t.reply.Err().Error(), true
 	case t.op == channel.FileWrite && !t.asked, t.op == channel.FileRead && t.begun.Bytes() != t.size:
@@ -122,16 +122,16 @@ func (t *Transfer) ofStream() admission.FileEnd {
 	return end
 }
 
-// broke is why there is no reply; mu is held.
-func (t *Transfer) broke() string {
+// whyBroke is why there is no reply; mu is held.
+func (t *Transfer) whyBroke() string {
 	if t.op == channel.FileWrite && t.asked {
 		return "it broke off when all was sent: whether the file is there is not known"
 	}
 	return "it broke off before the end: the client went away, or the sandbox did"
 }
 
-// end puts an end on record.
-func (t *Transfer) end(end admission.FileEnd) {
+// recordEnd puts an end on record.
+func (t *Transfer) recordEnd(end admission.FileEnd) {
 	if err := t.begun.End(context.Background(), end); err != nil {
 		t.log.Error("the end of a file's transfer is not on record; it will be told as cut off", "err", err)
 	}
@@ -145,8 +145,8 @@ type followed struct {
 	once    sync.Once
 }
 
-// sent takes the end of a frame that went in: an empty one is the end of what is written.
-func (f *followed) sent(kind channel.FrameType) {
+// noteSent takes the end of a frame that went in: an empty one is the end of what is written.
+func (f *followed) noteSent(kind channel.FrameType) {
 	if kind == channel.FrameStdin && f.in.size == 0 {
 		f.t.asked = true
 	}
@@ -168,7 +168,7 @@ func (f *followed) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
 	f.t.mu.Lock()
 	defer f.t.mu.Unlock()
-	f.out.pass(p[:n])
+	f.out.passBytes(p[:n])
 	return n, err
 }
 
@@ -177,14 +177,14 @@ func (f *followed) Write(p []byte) (int, error) {
 	n, err := f.Conn.Write(p)
 	f.t.mu.Lock()
 	defer f.t.mu.Unlock()
-	f.in.pass(p[:n])
+	f.in.passBytes(p[:n])
 	return n, err
 }
 
 // Close ends the connection, and the transfer.
 func (f *followed) Close() error {
 	err := f.Conn.Close()
-	f.once.Do(func() { f.t.end(f.t.ofStream()) })
+	f.once.Do(func() { f.t.recordEnd(f.t.ofStream()) })
 	return err
 }
 

@@ -13,25 +13,25 @@ import (
 func (l *List) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	errand.Go(func() {
-		if l.spend(ctx, d) {
+		if l.spendTime(ctx, d) {
 			cancel(context.DeadlineExceeded)
 		}
 	})
 	return ctx, func() { cancel(nil) }
 }
 
-// spend returns true when d of active time is over, false when ctx is.
-func (l *List) spend(ctx context.Context, left time.Duration) bool {
+// spendTime returns true when d of active time is over, false when ctx is.
+func (l *List) spendTime(ctx context.Context, left time.Duration) bool {
 	for left > 0 {
 		v := l.View()
 		if len(v.Holds) > 0 || v.State != Running {
-			if !await(ctx, v.Changed, 0) {
+			if !awaitClosed(ctx, v.Changed, 0) {
 				return false
 			}
 			continue
 		}
 		began := time.Now()
-		if !await(ctx, v.Changed, left) {
+		if !awaitClosed(ctx, v.Changed, left) {
 			return false
 		}
 		left -= time.Since(began)

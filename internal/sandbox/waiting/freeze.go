@@ -42,19 +42,19 @@ func (l *List) freeze(ctx context.Context, pausing, files bool) error {
 	if l.cfg.Body == nil {
 		return &trouble{note: "its engine can't freeze sandboxes"}
 	}
-	done, err := turn(ctx, l.cfg.Shelf.freezes, l.cfg.Owner)
+	done, err := takeTurn(ctx, l.cfg.Shelf.freezes, l.cfg.Owner)
 	if err != nil {
 		return err
 	}
 	defer done()
 	l.steady.Lock()
-	l.move(Freezing)
-	if err := l.write(ctx, pausing, files); err != nil {
+	l.changeState(Freezing)
+	if err := l.writeImage(ctx, pausing, files); err != nil {
 		l.mu.Lock()
 		l.files = false
 		l.mu.Unlock()
 		if l.kill.Err() == nil {
-			l.move(Running)
+			l.changeState(Running)
 			l.steady.Unlock()
 		} // otherwise Close has come, and leave gives the lock back
 		return err
@@ -65,15 +65,15 @@ func (l *List) freeze(ctx context.Context, pausing, files bool) error {
 		l.waits = nil // who waited has ended with the guest
 	}
 	l.mu.Unlock()
-	l.move(Frozen)
+	l.changeState(Frozen)
 	return nil
 }
 
-// write makes the image: room is taken first, then the keeper remembers what is
+// writeImage makes the image: room is taken first, then the keeper remembers what is
 // waited for, so that a daemon that dies from here on is understood by the next.
-func (l *List) write(ctx context.Context, pausing, files bool) error {
+func (l *List) writeImage(ctx context.Context, pausing, files bool) error {
 	shelf, id := l.cfg.Shelf, l.cfg.Sandbox
-	if err := shelf.take(l.token(), id, l.estimate(ctx)); err != nil {
+	if err := shelf.takeRoom(l.shelfToken(), id, l.estimate(ctx)); err != nil {
 		return &trouble{noRoom, err}
 	}
 	faultpoint.Hit(faultpoint.FreezeRoom)
@@ -81,7 +81,7 @@ func (l *List) write(ctx context.Context, pausing, files bool) error {
 	l.mu.Lock()
 	l.since, l.files = began.UTC(), files
 	l.mu.Unlock()
-	err := l.remember(l.kill, pausing)
+	err := l.rememberHolds(l.kill, pausing)
 	faultpoint.Hit(faultpoint.FreezeRemembered)
 	if err == nil {
 		err = shelf.Drop(id) // what an interrupted freeze left
@@ -91,17 +91,17 @@ func (l *List) write(ctx context.Context, pausing, files bool) error {
 	}
 	if err != nil {
 		if l.kill.Err() == nil { // otherwise Close has come; who closes takes all of it away
-			l.forget()
+			l.forgetImage()
 		}
 		return &trouble{"it could not be frozen", err}
 	}
 	faultpoint.Hit(faultpoint.FreezeWritten)
-	size := shelf.Keep(l.token(), id)
+	size := shelf.Keep(l.shelfToken(), id)
 	to := Frozen
 	if pausing {
 		to = Paused
 	}
-	l.record(Change{To: to, Approvals: approvals(l.View().Holds), Bytes: size, Files: files, Took: time.Since(began)})
+	l.recordChange(Change{To: to, Approvals: approvals(l.View().Holds), Bytes: size, Files: files, Took: time.Since(began)})
 	faultpoint.Hit(faultpoint.FreezeRecorded)
 	return nil
 }
@@ -114,8 +114,8 @@ func (l *List) toShelf(files bool) error {
 	return l.cfg.Body.Freeze(l.kill, path)
 }
 
-// forget drops the image, and what the keeper remembers of the freeze.
-func (l *List) forget() {
+// forgetImage drops the image, and what the keeper remembers of the freeze.
+func (l *List) forgetImage() {
 	if err := l.cfg.Shelf.Drop(l.cfg.Sandbox); err != nil {
 		l.cfg.Log.Error("the image of a frozen sandbox can't be removed", "sandbox", l.cfg.Sandbox, "err", err)
 	}
@@ -137,17 +137,17 @@ func (l *List) giveUp(err error) {
 	if len(l.waits) > 0 {
 		l.note = note
 	}
-	l.tell()
+	l.wakeWaiters()
 	l.mu.Unlock()
 	l.cfg.Log.Warn("a sandbox waits unfrozen", "sandbox", l.cfg.Sandbox, "why", problem)
-	l.record(Change{To: Running, Approvals: approvals(l.View().Holds), Problem: problem})
+	l.recordChange(Change{To: Running, Approvals: approvals(l.View().Holds), Problem: problem})
 }
 
-// record outlives whoever ends the sandbox meanwhile.
-func (l *List) record(c Change) { l.cfg.Record(context.WithoutCancel(l.life), c) }
+// recordChange outlives whoever ends the sandbox meanwhile.
+func (l *List) recordChange(c Change) { l.cfg.Record(context.WithoutCancel(l.life), c) }
 
-// remember has the holds kept as they are now.
-func (l *List) remember(ctx context.Context, paused bool) error {
+// rememberHolds has the holds kept as they are now.
+func (l *List) rememberHolds(ctx context.Context, paused bool) error {
 	l.mu.Lock()
 	s := &Saved{Since: l.since, Paused: paused, Files: l.files, Silent: l.silent}
 	for _, w := range l.waits {
@@ -161,9 +161,9 @@ func (l *List) remember(ctx context.Context, paused bool) error {
 	return l.cfg.Remember(ctx, s)
 }
 
-// sleep waits until nothing is pending any more, and thaws. False: the list, the
+// sleepUntilAnswered waits until nothing is pending any more, and thaws. False: the list, the
 // daemon or the sandbox came to its end.
-func (l *List) sleep(ctx context.Context) bool {
+func (l *List) sleepUntilAnswered(ctx context.Context) bool {
 	var kept []string
 	was := l.View().State
 	for ctx.Err() == nil {
@@ -179,7 +179,7 @@ func (l *List) sleep(ctx context.Context) bool {
 		kept = append([]string{}, ids...)
 		if v.State == Paused {
 			was = Paused
-			await(ctx, v.Changed, 0)
+			awaitClosed(ctx, v.Changed, 0)
 			continue
 		}
 		pending, changed, err := l.cfg.Queue.Pending(ctx, ids)
@@ -187,16 +187,16 @@ func (l *List) sleep(ctx context.Context) bool {
 		case ctx.Err() != nil:
 		case err != nil:
 			l.cfg.Log.Error("the approval queue can't be asked; what is frozen stays so", "sandbox", l.cfg.Sandbox, "err", err)
-			await(ctx, nil, queuePause)
+			awaitClosed(ctx, nil, queuePause)
 		case len(pending) == 0:
-			if done, ok := l.thaw(ctx); done {
+			if done, ok := l.thawSandbox(ctx); done {
 				return ok
 			}
 		default:
 			if was == Paused { // resumed, and not free to go
 				was = Frozen
 				l.rememberFrozen(ctx, false)
-				l.moved(Frozen)
+				l.tellMoved(Frozen)
 			}
 			select {
 			case <-changed:
@@ -211,14 +211,14 @@ func (l *List) sleep(ctx context.Context) bool {
 // rememberFrozen has the keeper know anew what a frozen sandbox waits for. It is
 // tried once: a keeper that was not told lets the next daemon wait for what was.
 func (l *List) rememberFrozen(ctx context.Context, paused bool) {
-	if err := l.remember(ctx, paused); err != nil {
+	if err := l.rememberHolds(ctx, paused); err != nil {
 		l.cfg.Log.Error("the keeper was not told what a frozen sandbox waits for", "sandbox", l.cfg.Sandbox, "err", err)
 	}
 }
 
-// thaw lets the sandbox go on. One that can't is lost. done is false if it stays on disk: somebody paused it just before,
+// thawSandbox lets the sandbox go on. One that can't is lost. done is false if it stays on disk: somebody paused it just before,
 // or what it shows of the host may not be shown now, and it is paused for that.
-func (l *List) thaw(ctx context.Context) (done, ok bool) {
+func (l *List) thawSandbox(ctx context.Context) (done, ok bool) {
 	if !l.leaveShelf() {
 		return false, false
 	}
@@ -236,19 +236,19 @@ func (l *List) thaw(ctx context.Context) (done, ok bool) {
 	}
 	faultpoint.Hit(faultpoint.ThawRunning)
 	took := time.Since(began)
-	if !l.wake() {
+	if !l.wakeGuest() {
 		return true, false
 	}
 	faultpoint.Hit(faultpoint.ThawWoken)
 	l.mu.Lock()
-	c := Change{To: Running, Approvals: l.ids(), Took: took, Frozen: began.Sub(l.since), Pause: l.rested, Files: l.files}
+	c := Change{To: Running, Approvals: l.frozenFor(), Took: took, Frozen: began.Sub(l.since), Pause: l.rested, Files: l.files}
 	l.files = false
 	l.mu.Unlock()
-	l.forget()
+	l.forgetImage()
 	faultpoint.Hit(faultpoint.ThawForgotten)
-	l.record(c)
+	l.recordChange(c)
 	faultpoint.Hit(faultpoint.ThawRecorded)
-	l.move(Running)
+	l.changeState(Running)
 	l.steady.Unlock()
 	return true, true
 }
@@ -270,12 +270,12 @@ func (l *List) stayPaused(why *withheld) {
 	l.paused, l.rested, l.withheld = true, true, why
 	l.mu.Unlock()
 	l.cfg.Log.Warn("a sandbox stays paused: what it shows of the host may not be shown now", "sandbox", l.cfg.Sandbox, "why", why)
-	l.record(Change{To: Paused, Approvals: approvals(l.View().Holds), Pause: true, Problem: "it stays paused, and can be resumed later: " + why.Error()})
-	l.move(Frozen) // shown as Paused now
+	l.recordChange(Change{To: Paused, Approvals: approvals(l.View().Holds), Pause: true, Problem: "it stays paused, and can be resumed later: " + why.Error()})
+	l.changeState(Frozen) // shown as Paused now
 }
 
-// wake tells the guest of its thaw. False: it was started anew, and can't be used.
-func (l *List) wake() bool {
+// wakeGuest tells the guest of its thaw. False: it was started anew, and can't be used.
+func (l *List) wakeGuest() bool {
 	l.mu.Lock()
 	files := l.files
 	l.mu.Unlock()
@@ -301,11 +301,11 @@ func (l *List) leaveShelf() bool {
 	wanted := l.paused || l.pausing != nil
 	if !wanted {
 		l.state = Thawing
-		l.tell()
+		l.wakeWaiters()
 	}
 	l.mu.Unlock()
 	if !wanted {
-		l.moved(Thawing)
+		l.tellMoved(Thawing)
 	}
 	return !wanted
 }
@@ -323,14 +323,14 @@ func (l *List) tryThaw(ctx context.Context) error {
 			return err
 		}
 		l.cfg.Log.Warn("a sandbox could not be thawed; it is tried again", "sandbox", l.cfg.Sandbox, "try", try+1, "err", err)
-		if !await(ctx, nil, pauses[try]) {
+		if !awaitClosed(ctx, nil, pauses[try]) {
 			return err
 		}
 	}
 }
 
 func (l *List) thawOnce(ctx context.Context) error {
-	done, err := turn(ctx, l.cfg.Shelf.thaws, l.cfg.Owner)
+	done, err := takeTurn(ctx, l.cfg.Shelf.thaws, l.cfg.Owner)
 	if err != nil {
 		return err
 	}
@@ -343,8 +343,8 @@ func (l *List) thawOnce(ctx context.Context) error {
 	return l.cfg.Body.Thaw(l.kill, l.cfg.Shelf.Path(l.cfg.Sandbox))
 }
 
-// ids are the approvals that the sandbox was frozen for. Needs mu.
-func (l *List) ids() []string {
+// frozenFor are the approvals that the sandbox was frozen for. Needs mu.
+func (l *List) frozenFor() []string {
 	var holds []Hold
 	for _, w := range l.waits {
 		holds = append(holds, w.Hold)

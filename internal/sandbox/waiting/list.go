@@ -166,12 +166,12 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 	l.state, l.since, l.stopped = Frozen, s.Since, true
 	l.paused, l.rested, l.files, l.silent = s.Paused, s.Paused, s.Files, s.Silent
 	l.mu.Lock()
-	l.tell()
+	l.wakeWaiters()
 	l.mu.Unlock()
-	l.cfg.Shelf.Keep(l.token(), cfg.Sandbox)
+	l.cfg.Shelf.Keep(l.shelfToken(), cfg.Sandbox)
 	l.steady.Lock()
 	l.tended = true
-	errand.In(&l.work, l.tend)
+	errand.In(&l.work, l.tendList)
 	return l
 }
 
@@ -181,7 +181,7 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 func TakeOverRunning(ctx context.Context, cfg Config) *List {
 	l := New(ctx, cfg)
 	l.stopped, l.tended = true, true
-	errand.In(&l.work, l.tend)
+	errand.In(&l.work, l.tendList)
 	return l
 }
 
@@ -195,14 +195,14 @@ func (l *List) Held(h Hold) {
 	if len(h.Reason) > maxReason {
 		h.Reason = h.Reason[:maxReason]
 	}
-	if w := l.find(h); w != nil {
+	if w := l.findWait(h); w != nil {
 		w.clients++
 		w.Freeze = w.Freeze || h.Freeze
 	} else {
 		h.Since = time.Now().UTC()
 		l.waits = append(l.waits, &wait{Hold: h, clients: 1})
 	}
-	l.tell()
+	l.wakeWaiters()
 	l.attend()
 }
 
@@ -210,7 +210,7 @@ func (l *List) Held(h Hold) {
 func (l *List) attend() {
 	if !l.tended && l.life.Err() == nil {
 		l.tended = true
-		errand.In(&l.work, l.tend)
+		errand.In(&l.work, l.tendList)
 	}
 }
 
@@ -219,11 +219,11 @@ func (l *List) attend() {
 // answers: a client that went away (with its gateway) asks again afterwards.
 func (l *List) Released(ctx context.Context, h Hold) error {
 	l.mu.Lock()
-	if w := l.find(h); w != nil && w.clients > 0 {
+	if w := l.findWait(h); w != nil && w.clients > 0 {
 		w.clients--
 		l.released++
-		l.clear()
-		l.tell()
+		l.clearUnawaited()
+		l.wakeWaiters()
 	}
 	l.mu.Unlock()
 	return l.AwaitRunning(ctx)
@@ -279,7 +279,7 @@ type View struct {
 func (l *List) View() View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	state := l.shown()
+	state := l.shownState()
 	v := View{
 		State: state, Pausing: l.pausing != nil, Files: l.files && l.state == Frozen, Silent: l.silent && state == Paused && !l.files,
 		Note: l.note, Changed: l.changed,
@@ -290,8 +290,8 @@ func (l *List) View() View {
 	return v
 }
 
-// shown is the state as others see it. Needs mu.
-func (l *List) shown() State {
+// shownState is the state as others see it. Needs mu.
+func (l *List) shownState() State {
 	if l.state == Frozen && l.paused {
 		return Paused
 	}
@@ -303,14 +303,14 @@ func (l *List) shown() State {
 func (l *List) Close() {
 	l.mu.Lock()
 	l.closed = true
-	l.tell()
+	l.wakeWaiters()
 	l.mu.Unlock()
 	l.end()
 	l.work.Wait()
 }
 
-// find needs mu.
-func (l *List) find(h Hold) *wait {
+// findWait needs mu.
+func (l *List) findWait(h Hold) *wait {
 	i := slices.IndexFunc(l.waits, func(w *wait) bool { return w.Approval == h.Approval && w.Package == h.Package })
 	if i < 0 {
 		return nil
@@ -318,8 +318,8 @@ func (l *List) find(h Hold) *wait {
 	return l.waits[i]
 }
 
-// clear drops the holds that nobody waits in, if the sandbox runs. Needs mu.
-func (l *List) clear() {
+// clearUnawaited drops the holds that nobody waits in, if the sandbox runs. Needs mu.
+func (l *List) clearUnawaited() {
 	if l.state != Running {
 		return
 	}
@@ -329,8 +329,8 @@ func (l *List) clear() {
 	}
 }
 
-// tell lets go whoever waits for a change. Needs mu.
-func (l *List) tell() {
+// wakeWaiters lets go whoever waits for a change. Needs mu.
+func (l *List) wakeWaiters() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 	still := l.state != Running || len(l.waits) > 0
@@ -340,19 +340,19 @@ func (l *List) tell() {
 	l.still = still
 }
 
-// move changes the state.
-func (l *List) move(to State) {
+// changeState changes the state.
+func (l *List) changeState(to State) {
 	l.mu.Lock()
 	l.state = to
-	l.clear()
-	l.tell()
-	shown := l.shown()
+	l.clearUnawaited()
+	l.wakeWaiters()
+	shown := l.shownState()
 	l.mu.Unlock()
-	l.moved(shown)
+	l.tellMoved(shown)
 }
 
-// moved tells of a change of state; only who tends the list does.
-func (l *List) moved(to State) {
+// tellMoved tells of a change of state; only who tends the list does.
+func (l *List) tellMoved(to State) {
 	if l.cfg.Moved != nil {
 		l.cfg.Moved(to)
 	}
@@ -361,8 +361,8 @@ func (l *List) moved(to State) {
 // Wait returns when the list has come to rest after the daemon's life has ended.
 func (l *List) Wait() { l.work.Wait() }
 
-// token is whose the sandbox's image is on the shelf; "": the host's.
-func (l *List) token() string {
+// shelfToken is whose the sandbox's image is on the shelf; "": the host's.
+func (l *List) shelfToken() string {
 	if l.cfg.Owner == l.cfg.Sandbox {
 		return ""
 	}

@@ -28,7 +28,7 @@ func (l *List) Pause(ctx context.Context) error { return l.pauseWith(ctx, false)
 func (l *List) PauseFiles(ctx context.Context) error { return l.pauseWith(ctx, true) }
 
 func (l *List) pauseWith(ctx context.Context, files bool) error {
-	p, err := l.ask(files)
+	p, err := l.askPause(files)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (l *List) pauseWith(ctx context.Context, files bool) error {
 	}
 }
 
-func (l *List) ask(files bool) (*pause, error) {
+func (l *List) askPause(files bool) (*pause, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -59,7 +59,7 @@ func (l *List) ask(files bool) (*pause, error) {
 	}
 	l.pausing = &pause{files: files, done: make(chan struct{})}
 	p := l.pausing
-	l.tell()
+	l.wakeWaiters()
 	l.attend()
 	return p, nil
 }
@@ -70,8 +70,8 @@ func (l *List) hasMemory() error {
 	return fault.New(fault.ErrConflict, "the sandbox %s waits for a person and is on disk with its memory; pause it with that, or keep its files alone when it runs", l.cfg.Sandbox)
 }
 
-// settle ends the pause that was asked for, if there is one. Needs mu.
-func (l *List) settle(err error) {
+// settlePause ends the pause that was asked for, if there is one. Needs mu.
+func (l *List) settlePause(err error) {
 	if l.pausing == nil {
 		return
 	}
@@ -83,28 +83,28 @@ func (l *List) settle(err error) {
 func (l *List) settled(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.settle(err)
-	l.tell()
+	l.settlePause(err)
+	l.wakeWaiters()
 }
 
-// pause freezes a running sandbox for a pause, and stays until it has been resumed
+// freezeForPause freezes a running sandbox for a pause, and stays until it has been resumed
 // and everything that it is frozen for answered. False ends the tending.
-func (l *List) pause(ctx context.Context) bool {
+func (l *List) freezeForPause(ctx context.Context) bool {
 	faultpoint.Hit(faultpoint.PauseAsked)
 	l.mu.Lock()
 	files := l.pausing != nil && l.pausing.files
 	l.mu.Unlock()
 	if err := l.freeze(ctx, true, files); err != nil {
-		if l.over(ctx) {
+		if l.isOver(ctx) {
 			return false // leave tells who asked
 		}
 		l.cfg.Log.Warn("a sandbox can't be paused", "sandbox", l.cfg.Sandbox, "err", err)
-		l.record(Change{To: Running, Pause: true, Files: files, Problem: err.Error()})
+		l.recordChange(Change{To: Running, Pause: true, Files: files, Problem: err.Error()})
 		l.settled(fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be paused", l.cfg.Sandbox))
 		return true
 	}
 	l.settled(nil)
-	return l.sleep(ctx)
+	return l.sleepUntilAnswered(ctx)
 }
 
 // pauseFrozen pauses what is on disk for a hold already: there is nothing to do
@@ -117,15 +117,15 @@ func (l *List) pauseFrozen(ctx context.Context) {
 		l.settled(l.hasMemory())
 		return
 	}
-	if err := l.remember(ctx, true); err != nil {
+	if err := l.rememberHolds(ctx, true); err != nil {
 		l.settled(fault.Wrap(fault.ErrUnavailable, err, "the sandbox %s can't be paused: the keeper does not remember it", l.cfg.Sandbox))
 		return
 	}
 	l.mu.Lock()
 	l.paused, l.rested, l.withheld = true, true, nil
 	l.mu.Unlock()
-	l.record(Change{To: Paused, Approvals: approvals(l.View().Holds), Bytes: l.cfg.Shelf.Keep(l.token(), l.cfg.Sandbox)})
-	l.move(Frozen) // shown as Paused now
+	l.recordChange(Change{To: Paused, Approvals: approvals(l.View().Holds), Bytes: l.cfg.Shelf.Keep(l.shelfToken(), l.cfg.Sandbox)})
+	l.changeState(Frozen) // shown as Paused now
 	l.settled(nil)
 }
 
@@ -173,7 +173,7 @@ func (l *List) unpause(ctx context.Context) (bool, error) {
 		p, was := l.pausing, l.paused && l.state == Frozen
 		if p == nil && was {
 			l.paused, l.withheld = false, nil
-			l.tell()
+			l.wakeWaiters()
 		}
 		l.mu.Unlock()
 		if p == nil {

@@ -22,17 +22,17 @@ func TestATokensImagesLeaveRoom(t *testing.T) {
 			t.Parallel()
 			shelf, fitting := NewShelf(t.TempDir(), Room{Bytes: 1 << 30, Count: most}), 0
 			for i := range 2 * most {
-				if shelf.take(c.tokens[i%len(c.tokens)], fmt.Sprint("sb-", i), 1) == nil {
+				if shelf.takeRoom(c.tokens[i%len(c.tokens)], fmt.Sprint("sb-", i), 1) == nil {
 					fitting++
 				}
 			}
 			if fitting != c.fitting {
 				t.Errorf("%d fit, not %d", fitting, c.fitting)
 			}
-			if err := shelf.take("tok-bob", "sb-bob", 1); err != nil {
+			if err := shelf.takeRoom("tok-bob", "sb-bob", 1); err != nil {
 				t.Errorf("another token's first: %v", err)
 			}
-			if fitting >= most && shelf.take("tok-bob", "sb-bob2", 1) == nil {
+			if fitting >= most && shelf.takeRoom("tok-bob", "sb-bob2", 1) == nil {
 				t.Error("another token's second fits where there is no room")
 			}
 		})

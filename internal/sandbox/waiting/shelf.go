@@ -98,31 +98,31 @@ func (s *Shelf) Sweep(lives func(id string) bool) error {
 	return errors.Join(errs...)
 }
 
-// take reserves room for an image of about so many bytes.
-func (s *Shelf) take(owner, id string, about int64) error {
+// takeRoom reserves room for an image of about so many bytes.
+func (s *Shelf) takeRoom(owner, id string, about int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.check(owner, about); err != nil {
+	if err := s.checkRoom(owner, about); err != nil {
 		return err
 	}
 	s.images[id] = shelved{owner, about}
 	return nil
 }
 
-// fits tells whether take would succeed now.
-func (s *Shelf) fits(owner string, about int64) error {
+// fitsRoom tells whether take would succeed now.
+func (s *Shelf) fitsRoom(owner string, about int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.check(owner, about)
+	return s.checkRoom(owner, about)
 }
 
 // What one token's sandboxes may take of the room is three quarters, so that no one of them keeps the
 // others' from being frozen; and one of a token that has none may be, however many are.
 const shareOf, shareIn = 3, 4
 
-// check tells whether there is room for an image of an owner's: a token's id, or "", which is the
+// checkRoom tells whether there is room for an image of an owner's: a token's id, or "", which is the
 // host's. It needs mu.
-func (s *Shelf) check(owner string, about int64) error {
+func (s *Shelf) checkRoom(owner string, about int64) error {
 	used, own, count := about, about, 0
 	for _, i := range s.images {
 		used += i.bytes
@@ -154,8 +154,8 @@ func (s *Shelf) check(owner string, about int64) error {
 	return nil
 }
 
-// turn waits for one of the few places of an owner's sandboxes that are written, or read.
-func turn(ctx context.Context, of *turns.Shares, owner string) (done func(), err error) {
+// takeTurn waits for one of the few places of an owner's sandboxes that are written, or read.
+func takeTurn(ctx context.Context, of *turns.Shares, owner string) (done func(), err error) {
 	_, done, err = of.Take(turns.For(ctx, owner))
 	return done, err
 }

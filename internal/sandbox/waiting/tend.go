@@ -17,15 +17,15 @@ const (
 	roomPause    = 5 * time.Minute  // before a full shelf is asked again
 )
 
-// tend is the list's one goroutine: it is there while anything is waited for.
+// tendList is the list's one goroutine: it is there while anything is waited for.
 // Each turn looks at the list as it is now, so that what happens meanwhile needs
 // no message of its own.
-func (l *List) tend() {
+func (l *List) tendList() {
 	ctx, cancel := context.WithCancel(l.life)
 	defer cancel()
 	defer errand.When(l.kill, cancel)()
-	if l.View().State != Running && !l.sleep(ctx) {
-		l.leave()
+	if l.View().State != Running && !l.sleepUntilAnswered(ctx) {
+		l.leaveTending()
 		return
 	}
 	for ctx.Err() == nil {
@@ -36,7 +36,7 @@ func (l *List) tend() {
 		}
 		if v.Pausing {
 			l.hush()
-			if !l.pause(ctx) {
+			if !l.freezeForPause(ctx) {
 				break
 			}
 			continue
@@ -47,49 +47,49 @@ func (l *List) tend() {
 			}
 			continue
 		}
-		if !l.turn(ctx, v) {
+		if !l.tendOnce(ctx, v) {
 			break
 		}
 	}
-	l.leave()
+	l.leaveTending()
 }
 
-// turn is one round of a list with holds; false ends the tending.
-func (l *List) turn(ctx context.Context, v View) bool {
+// tendOnce is one round of a list with holds; false ends the tending.
+func (l *List) tendOnce(ctx context.Context, v View) bool {
 	if !freezes(v.Holds) {
-		return await(ctx, v.Changed, 0)
+		return awaitClosed(ctx, v.Changed, 0)
 	}
 	if v.Note != "" { // it was tried
 		return l.waitUnfrozen(ctx, v)
 	}
-	if !l.grace(ctx) {
+	if !l.waitGrace(ctx) {
 		return ctx.Err() == nil
 	}
 	if err := l.freeze(ctx, false, false); err != nil {
-		if l.over(ctx) {
+		if l.isOver(ctx) {
 			return false
 		}
 		l.giveUp(err)
 		return true
 	}
-	return l.sleep(ctx)
+	return l.sleepUntilAnswered(ctx)
 }
 
-// over tells whether the tending is to end; what Close ends comes a moment before ctx.
-func (l *List) over(ctx context.Context) bool { return ctx.Err() != nil || l.kill.Err() != nil }
+// isOver tells whether the tending is to end; what Close ends comes a moment before ctx.
+func (l *List) isOver(ctx context.Context) bool { return ctx.Err() != nil || l.kill.Err() != nil }
 
 // waitUnfrozen waits for a change; now and then a full shelf has room again.
 func (l *List) waitUnfrozen(ctx context.Context, v View) bool {
 	if v.Note != noRoom {
-		return await(ctx, v.Changed, 0)
+		return awaitClosed(ctx, v.Changed, 0)
 	}
-	if !await(ctx, v.Changed, roomPause) {
+	if !awaitClosed(ctx, v.Changed, roomPause) {
 		return false
 	}
 	if l.View().Pausing {
 		return true
 	}
-	if l.cfg.Shelf.fits(l.token(), l.estimate(ctx)) == nil {
+	if l.cfg.Shelf.fitsRoom(l.shelfToken(), l.estimate(ctx)) == nil {
 		l.mu.Lock()
 		l.note = ""
 		l.mu.Unlock()
@@ -97,10 +97,10 @@ func (l *List) waitUnfrozen(ctx context.Context, v View) bool {
 	return true
 }
 
-// grace waits for the person who is quick. It tells whether the sandbox is to be
+// waitGrace waits for the person who is quick. It tells whether the sandbox is to be
 // frozen: the time is over with no hold answered in it, and the queue still has
 // one of them pending.
-func (l *List) grace(ctx context.Context) bool {
+func (l *List) waitGrace(ctx context.Context) bool {
 	timer := time.NewTimer(l.cfg.After)
 	defer timer.Stop()
 	l.mu.Lock()
@@ -143,15 +143,15 @@ func (l *List) retire() bool {
 	return true
 }
 
-// leave ends the tending with the list, or with the daemon.
-func (l *List) leave() {
+// leaveTending ends the tending with the list, or with the daemon.
+func (l *List) leaveTending() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state != Running {
 		l.steady.Unlock()
 	}
-	l.settle(fault.New(fault.ErrConflict, "the sandbox %s was not paused: it ended, or the daemon does", l.cfg.Sandbox))
-	l.tell()
+	l.settlePause(fault.New(fault.ErrConflict, "the sandbox %s was not paused: it ended, or the daemon does", l.cfg.Sandbox))
+	l.wakeWaiters()
 }
 
 // hush stops the clocks for a pause with memory, even if they stand still for a hold: whether the guest answers is
@@ -188,8 +188,8 @@ func (l *List) estimate(ctx context.Context) int64 {
 	return l.cfg.Memory(ctx)
 }
 
-// await returns when c is closed or the time is over (0: never); false if ctx is.
-func await(ctx context.Context, c <-chan struct{}, d time.Duration) bool {
+// awaitClosed returns when c is closed or the time is over (0: never); false if ctx is.
+func awaitClosed(ctx context.Context, c <-chan struct{}, d time.Duration) bool {
 	var over <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)

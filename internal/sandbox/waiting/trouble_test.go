@@ -105,7 +105,7 @@ func TestFreezeFails(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shelf := NewShelf(t.TempDir(), Room{Bytes: 1 << 30, Count: 1})
-		if err := shelf.take("", "sb-0", 1); err != nil {
+		if err := shelf.takeRoom("", "sb-0", 1); err != nil {
 			t.Fatal(err)
 		}
 		s := stageOn(t, shelf, nil, "ap-1")
@@ -134,7 +134,7 @@ func TestShelf(t *testing.T) {
 		"freeze.max_count": {Bytes: 1 << 30},
 		"freeze.reserve":   {Bytes: 1 << 40, Count: 9, Reserve: 1 << 62},
 	} {
-		err := NewShelf(dir, room).take("", "sb-1", 2<<20)
+		err := NewShelf(dir, room).takeRoom("", "sb-1", 2<<20)
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -151,7 +151,7 @@ func TestShelf(t *testing.T) {
 	if size := shelf.Keep("", "sb-1"); size < 600<<10 || size > 700<<10 {
 		t.Errorf("an image of 600 KiB takes %d bytes", size)
 	}
-	if shelf.take("", "sb-3", 600<<10) == nil {
+	if shelf.takeRoom("", "sb-3", 600<<10) == nil {
 		t.Error("what lies on the shelf takes no room")
 	}
 	if err := shelf.Sweep(func(id string) bool { return id == "sb-2" }); err != nil {
@@ -160,7 +160,7 @@ func TestShelf(t *testing.T) {
 	if shelf.Has("sb-1") || !shelf.Has("sb-2") {
 		t.Error("the sweep took the wrong image")
 	}
-	if err := shelf.take("", "sb-3", 600<<10); err != nil {
+	if err := shelf.takeRoom("", "sb-3", 600<<10); err != nil {
 		t.Errorf("a dropped image takes room: %v", err)
 	}
 }
@@ -314,7 +314,7 @@ func (s *stage) waitAsTheDoorDoes(id string, timeout time.Duration) error {
 		if err != nil || len(pending) == 0 {
 			break
 		}
-		await(ctx, changed, 0)
+		awaitClosed(ctx, changed, 0)
 	}
 	return s.Released(s.t.Context(), hold(id))
 }

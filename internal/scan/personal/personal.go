@@ -20,11 +20,11 @@ func Rules() []scan.Rule {
 	return []scan.Rule{
 		{
 			Name: "email", Class: scan.Personal, Opens: scan.AlphabetOf(scan.Letters, scan.Digits), After: words,
-			Alphabet: scan.AlphabetOf(scan.Letters, scan.Digits, "._%+-@"), Most: 128, Match: email(),
+			Alphabet: scan.AlphabetOf(scan.Letters, scan.Digits, "._%+-@"), Most: 128, Match: findEmail(),
 		},
 		{
 			Name: "payment-card", Class: scan.Personal, Opens: digits, After: words,
-			Alphabet: scan.AlphabetOf(scan.Digits, " -"), Most: 32, Match: card,
+			Alphabet: scan.AlphabetOf(scan.Digits, " -"), Most: 32, Match: findCard,
 		},
 		{
 			Name: "iban", Class: scan.Personal, Opens: scan.AlphabetOf(scan.Upper), After: words,
@@ -32,7 +32,7 @@ func Rules() []scan.Rule {
 		},
 		{
 			Name: "phone", Class: scan.Personal, Opens: scan.AlphabetOf("+"), After: words,
-			Alphabet: scan.AlphabetOf(scan.Digits, "+ -.()"), Most: 28, Match: phone(),
+			Alphabet: scan.AlphabetOf(scan.Digits, "+ -.()"), Most: 28, Match: findPhone(),
 		},
 		{
 			Name: "us-social-security-number", Class: scan.Personal, Opens: digits, After: words,
@@ -45,8 +45,8 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_'
 }
 
-// email finds an address; not one of a machine or of an example.
-func email() func([]byte, byte) (from, to int) {
+// findEmail finds an address; not one of a machine or of an example.
+func findEmail() func([]byte, byte) (from, to int) {
 	re := regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@([A-Za-z][A-Za-z0-9-]{0,62}\.(?:[A-Za-z0-9-]{1,62}\.){0,3}[A-Za-z]{2,24})`)
 	nobody := regexp.MustCompile(`(?i)\A(?:git|hg|svn|noreply|no-reply)@|[@.](?:example|test|invalid|localhost)\z|[@.]example\.[a-z]+\z`)
 	return func(run []byte, _ byte) (from, to int) {
@@ -61,9 +61,9 @@ func email() func([]byte, byte) (from, to int) {
 	}
 }
 
-// card finds the number of a payment card: of a known issuer, of its length, with the
+// findCard finds the number of a payment card: of a known issuer, of its length, with the
 // checksum, in one piece or in groups with one and the same thing between them.
-func card(run []byte, next byte) (from, to int) {
+func findCard(run []byte, next byte) (from, to int) {
 	var number [19]byte
 	n, separator := 0, byte(0)
 	end := 0
@@ -84,7 +84,7 @@ func card(run []byte, next byte) (from, to int) {
 			break
 		}
 	}
-	if end == len(run) && isWord(next) || !issued(number[:n]) || !luhn(number[:n]) {
+	if end == len(run) && isWord(next) || !issued(number[:n]) || !luhnHolds(number[:n]) {
 		return 0, 0
 	}
 	return 0, end
@@ -114,7 +114,7 @@ func issued(number []byte) bool {
 	return false
 }
 
-func luhn(number []byte) bool {
+func luhnHolds(number []byte) bool {
 	sum, same := 0, true
 	for i, d := range number {
 		v := int(d)
@@ -173,9 +173,9 @@ func ofLibrary(d simpleregex.Detector, ok bool) func([]byte, byte) (from, to int
 	}
 }
 
-// phone finds a number in the international form with something between its groups:
+// findPhone finds a number in the international form with something between its groups:
 // digits alone behind a plus can be anything.
-func phone() func([]byte, byte) (from, to int) {
+func findPhone() func([]byte, byte) (from, to int) {
 	re := regexp.MustCompile(`\A\+[1-9][0-9]{0,2}(?:[ .-]?\([0-9]{1,4}\)[ .-]?|[ .-])[0-9]{2,6}(?:[ .-]?[0-9]{2,6}){1,4}`)
 	return func(run []byte, next byte) (from, to int) {
 		at := re.FindIndex(run)

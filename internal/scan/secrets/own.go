@@ -10,9 +10,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
 
-// own are the forms that the library has not, has only together with something else, or
+// ownRules are the forms that the library has not, has only together with something else, or
 // reads whole files for.
-func own() []scan.Rule {
+func ownRules() []scan.Rule {
 	tokens, names := scan.AlphabetOf(scan.Letters, scan.Digits, "-_"), scan.AlphabetOf(scan.Upper, scan.Digits)
 	armour := scan.AlphabetOf(scan.Letters, scan.Digits, "+/=-\r\n \t:,\\\"\x7f") // the last: of messages of the interpreter's kernels
 	return []scan.Rule{
@@ -21,11 +21,11 @@ func own() []scan.Rule {
 			Name: "aws-secret-key", Begins: []string{"aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey"},
 			Alphabet: scan.AlphabetOf(scan.Letters, scan.Digits, "+/_=: \t\"'\\"), Most: 100, Match: awsSecret(),
 		},
-		form("gitlab-token", tokens, `glpat-[0-9A-Za-z_-]{20,300}`, 307, "glpat-"),
-		form("e2b-key", tokens, `e2b_[0-9a-f]{40}`, 45, "e2b_"), // the daemon's own tokens, too: see package token
-		form("docker-token", tokens, `dckr_pat_[0-9A-Za-z_-]{27}`, 37, "dckr_pat_"),
-		form("google-client-secret", tokens, `GOCSPX-[0-9A-Za-z_-]{28}`, 36, "GOCSPX-"),
-		form("slack-token", tokens, `xox[bpars]-[0-9]{8,14}-[0-9]{8,14}-[0-9A-Za-z-]{20,80}`, 130, "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-"),
+		newForm("gitlab-token", tokens, `glpat-[0-9A-Za-z_-]{20,300}`, 307, "glpat-"),
+		newForm("e2b-key", tokens, `e2b_[0-9a-f]{40}`, 45, "e2b_"), // the daemon's own tokens, too: see package token
+		newForm("docker-token", tokens, `dckr_pat_[0-9A-Za-z_-]{27}`, 37, "dckr_pat_"),
+		newForm("google-client-secret", tokens, `GOCSPX-[0-9A-Za-z_-]{28}`, 36, "GOCSPX-"),
+		newForm("slack-token", tokens, `xox[bpars]-[0-9]{8,14}-[0-9]{8,14}-[0-9A-Za-z-]{20,80}`, 130, "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-"),
 		{Name: "jwt", Begins: []string{"eyJ"}, Alphabet: scan.AlphabetOf(scan.Letters, scan.Digits, "-_."), Most: 8 << 10, Match: webToken},
 		{Name: "private-key", Begins: keyHeads(), Alphabet: armour, Most: 16 << 10, Early: true, Match: privateKey},
 		{Name: "private-key", Begins: keyHeads(), Alphabet: armour, Most: 16 << 10, Match: brokenKey},
@@ -36,9 +36,9 @@ func own() []scan.Rule {
 	}
 }
 
-// form is a rule of one expression; a letter or digit behind the value makes it another
+// newForm is a rule of one expression; a letter or digit behind the value makes it another
 // thing.
-func form(name string, alphabet *scan.Alphabet, expression string, most int, begins ...string) scan.Rule {
+func newForm(name string, alphabet *scan.Alphabet, expression string, most int, begins ...string) scan.Rule {
 	re := regexp.MustCompile(`\A(?:` + expression + `)`)
 	return scan.Rule{Name: name, Begins: begins, Alphabet: alphabet, Most: most, Match: func(run []byte, _ byte) (from, to int) {
 		at := re.FindIndex(run)

@@ -80,14 +80,14 @@ func Rules() []scan.Rule {
 	tokens := scan.AlphabetOf(scan.Letters, scan.Digits, "-_.+/=")
 	var rules []scan.Rule
 	for _, l := range library() {
-		rules = append(rules, l.rule(tokens))
+		rules = append(rules, l.makeRule(tokens))
 	}
-	return append(rules, own()...)
+	return append(rules, ownRules()...)
 }
 
-// rule is a detector as a rule. The library tells where a value begins, and not where it
+// makeRule is a detector as a rule. The library tells where a value begins, and not where it
 // ends: its expressions do.
-func (l listed) rule(tokens *scan.Alphabet) scan.Rule {
+func (l listed) makeRule(tokens *scan.Alphabet) scan.Rule {
 	d, ok := l.detector.(simpletoken.Detector)
 	if !ok {
 		return scan.Rule{Name: l.name} // it begins with nothing; TestEveryRule sees it
@@ -97,7 +97,7 @@ func (l listed) rule(tokens *scan.Alphabet) scan.Rule {
 		Name: l.name, Begins: l.begins, Alphabet: tokens, Most: int(d.MaxLen) + 1,
 		Match: func(run []byte, _ byte) (from, to int) {
 			if plain != nil {
-				if at := plain.FindIndex(run); at != nil && at[1] >= l.least && l.good(d, run[:at[1]]) {
+				if at := plain.FindIndex(run); at != nil && at[1] >= l.least && l.isGood(d, run[:at[1]]) {
 					return 0, at[1]
 				}
 			}
@@ -113,8 +113,8 @@ func (l listed) rule(tokens *scan.Alphabet) scan.Rule {
 	}
 }
 
-// good tells what the library says of a value: a checksum, where there is one.
-func (l listed) good(d simpletoken.Detector, value []byte) bool {
+// isGood tells what the library says of a value: a checksum, where there is one.
+func (l listed) isGood(d simpletoken.Detector, value []byte) bool {
 	_, good := d.FromMatch(value)
 	return good
 }

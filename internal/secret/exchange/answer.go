@@ -25,8 +25,8 @@ type got struct {
 	known []string
 }
 
-// gotBy is what a request got, and what the host's others get.
-func (e *Exchange) gotBy(said Request, uses []Use) got {
+// gotByRequest is what a request got, and what the host's others get.
+func (e *Exchange) gotByRequest(said Request, uses []Use) got {
 	g := got{said: said}
 	for _, u := range uses {
 		if !slices.Contains(g.secrets, u.Secret) {
@@ -47,8 +47,8 @@ func (e *Exchange) gotBy(said Request, uses []Use) got {
 	return g
 }
 
-// remember has a request's answer know what it got.
-func remember(r *http.Request, g got) {
+// rememberGot has a request's answer know what it got.
+func rememberGot(r *http.Request, g got) {
 	*r = *r.WithContext(context.WithValue(r.Context(), gotKey{}, g))
 }
 
@@ -82,14 +82,14 @@ var namedCharset = regexp.MustCompile(`(?i)\s*;\s*charset\*?[0-9]*\*?\s*=\s*(?:"
 
 // Incoming takes the secrets out of a host's answer. An error is a Refused.
 func (e *Exchange) Incoming(a *http.Response) error {
-	asked := gotOf(a)
+	asked := gotOfAnswer(a)
 	if a.StatusCode == http.StatusUnauthorized && len(asked.secrets) > 0 {
 		e.keeper.Declined(a.Request.Context(), asked.secrets)
 	}
 	if len(asked.secrets) > 0 && e.runs.stoppedTooOften(e.run) {
 		return &Refused{Sentence: tooManyStops}
 	}
-	if err := e.hear(contextOf(a)); err != nil {
+	if err := e.hearAnswer(contextOf(a)); err != nil {
 		return err
 	}
 	sought, why, part := e.sought(), "", ""
@@ -98,7 +98,7 @@ func (e *Exchange) Incoming(a *http.Response) error {
 			part = unreadable(a, false)
 		}
 	}
-	if part != "" && e.runs.knows(e.run, asked.known) {
+	if part != "" && e.runs.knowsValue(e.run, asked.known) {
 		return unreadableAnswer(part)
 	}
 	if e.seeks && len(sought.all) > 0 {
@@ -130,11 +130,11 @@ func (e *Exchange) AnswerCost() int64 {
 		return 0
 	}
 	s := scan{needles: e.sought()}
-	return int64(ownBuffer + 2*(ownBuffer+s.bound()))
+	return int64(ownBuffer + 2*(ownBuffer+s.boundHeld()))
 }
 
-// gotOf is what the request of an answer got.
-func gotOf(a *http.Response) (asked got) {
+// gotOfAnswer is what the request of an answer got.
+func gotOfAnswer(a *http.Response) (asked got) {
 	if a.Request != nil {
 		asked, _ = a.Request.Context().Value(gotKey{}).(got)
 	}
@@ -198,7 +198,7 @@ func codings(values []string) []string {
 // Informational takes the secrets out of the head of an answer before the answer. It empties one of which
 // nobody can see whether a secret is in it.
 func (e *Exchange) Informational(ctx context.Context, h http.Header) {
-	if e.hear(ctx) != nil {
+	if e.hearAnswer(ctx) != nil {
 		clear(h)
 	}
 	maskHeader(e.sought(), h)
@@ -213,7 +213,7 @@ func maskHeader(sought *needles, h http.Header) {
 	caseless := sought.caseless()
 	for name, values := range h {
 		lower := strings.ToLower(name)
-		if caseless.in(lower) != "" || sought.in(lower) != "" || sought.in(name) != "" {
+		if caseless.findInText(lower) != "" || sought.findInText(lower) != "" || sought.findInText(name) != "" {
 			delete(h, name)
 			continue
 		}

@@ -140,17 +140,17 @@ func TestChainsOfWritings(t *testing.T) {
 				size = 1 + r.IntN(10)
 			}
 			end := min(len(whole), at+size)
-			got, _ := sc.take([]byte(whole[at:end]), false)
+			got, _ := sc.takeMore([]byte(whole[at:end]), false)
 			out = append(out, got...)
 			at = end
 		}
-		got, _ := sc.take(nil, true)
+		got, _ := sc.takeMore(nil, true)
 		out = append(out, got...)
 		if len(out) != len(whole) {
 			t.Fatalf("%v: %d bytes of %d", names, len(out), len(whole))
 		}
 		for i, half := range []string{secret[:len(secret)/2], secret[len(secret)/2:]} {
-			if newNeedles(map[string][]string{"it": {half}}).in(string(out)) != "" {
+			if newNeedles(map[string][]string{"it": {half}}).findInText(string(out)) != "" {
 				key := fmt.Sprint(strings.Join(names, " > "), ", half ", i)
 				if failed[key]++; failed[key] == 1 {
 					t.Errorf("%s, in %d bytes: secret %q text %.200q got %.200q", key, len(whole), secret, text, out[len(before)+1:len(before)+1+len(text)])

@@ -11,9 +11,9 @@ type coded struct {
 // endOfRun is where letters do not go on.
 const endOfRun = 0xff
 
-// read reads the runs of at least so many letters. open tells that the last goes on behind
+// readRuns reads the runs of at least so many letters. open tells that the last goes on behind
 // the view.
-func (r *coded) read(v view, least int, indents string) (open bool) {
+func (r *coded) readRuns(v view, least int, indents string) (open bool) {
 	r.values, r.at = r.values[:0], r.at[:0]
 	begin := 0
 	for i := 0; i < len(v.b); i++ {
@@ -76,8 +76,8 @@ func (r *coded) base64(v view, u *view, phase int) (left int) {
 		i := begin + phase
 		for ; i+3 < end; i += 4 {
 			g, at := r.values[i:i+4], r.at[i:i+4]
-			first, second := int32(v.start(int(at[0]))), int32(v.end(int(at[1])))
-			third, fourth := int32(v.end(int(at[2]))), int32(v.end(int(at[3])))
+			first, second := int32(v.startOf(int(at[0]))), int32(v.endOf(int(at[1])))
+			third, fourth := int32(v.endOf(int(at[2]))), int32(v.endOf(int(at[3])))
 			u.b = append(u.b, g[0]<<2|g[1]>>4, g[1]<<4|g[2]>>2, g[2]<<6|g[3])
 			u.from, u.to = append(u.from, first, first, first), append(u.to, second, third, fourth)
 		}
@@ -85,13 +85,13 @@ func (r *coded) base64(v view, u *view, phase int) (left int) {
 			left = int(r.at[i])
 		}
 		if i+1 < end {
-			u.add(r.values[i]<<2|r.values[i+1]>>4, v, left, int(r.at[i+1]))
+			u.addByte(r.values[i]<<2|r.values[i+1]>>4, v, left, int(r.at[i+1]))
 		}
 		if i+2 < end {
-			u.add(r.values[i+1]<<4|r.values[i+2]>>2, v, left, int(r.at[i+2]))
+			u.addByte(r.values[i+1]<<4|r.values[i+2]>>2, v, left, int(r.at[i+2]))
 		}
 		if end < len(r.values) {
-			u.add(0, v, int(r.at[end]), int(r.at[end])) // which no needle has
+			u.addByte(0, v, int(r.at[end]), int(r.at[end])) // which no needle has
 			left = -1
 		}
 		begin = end + 1
@@ -118,7 +118,7 @@ func (r *coded) hexadecimal(v view, u *view, phase, least int, open bool) (left 
 		for ; i+1 < end; i += 2 {
 			high, _ := nibble(r.values[i])
 			low, _ := nibble(r.values[i+1])
-			u.add(high<<4|low, v, int(r.at[i]), int(r.at[i+1]))
+			u.addByte(high<<4|low, v, int(r.at[i]), int(r.at[i+1]))
 		}
 		switch {
 		case last && i < end:
@@ -126,7 +126,7 @@ func (r *coded) hexadecimal(v view, u *view, phase, least int, open bool) (left 
 		case last:
 			return -1
 		}
-		u.add(0, v, int(r.at[end-1]), int(r.at[end-1]))
+		u.addByte(0, v, int(r.at[end-1]), int(r.at[end-1]))
 		begin = end
 	}
 	return -1

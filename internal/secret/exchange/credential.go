@@ -63,8 +63,8 @@ type Credential struct {
 	Manner
 }
 
-// sets tells whether the credential is set, and not swapped.
-func (m Manner) sets() bool { return len(m.Where) == 0 && m.Sign == "" }
+// setsCredential tells whether the credential is set, and not swapped.
+func (m Manner) setsCredential() bool { return len(m.Where) == 0 && m.Sign == "" }
 
 // Value is what the header is set to.
 func (m Manner) Value(secret string) string {
@@ -123,14 +123,16 @@ func requestOf(r *http.Request) Request {
 	return said
 }
 
-// of are the credentials that a request gets. One for its operation takes the place of
+// credentialsOf are the credentials that a request gets. One for its operation takes the place of
 // another that would set the same header.
-func (r Request) of(all []Credential) []Credential {
+func (r Request) credentialsOf(all []Credential) []Credential {
 	return slices.DeleteFunc(slices.Clone(all), func(c Credential) bool {
 		if c.Git != "" {
 			return c.Git != r.Git
 		}
-		return c.sets() && slices.ContainsFunc(all, func(o Credential) bool { return o.Git != "" && o.Git == r.Git && o.sets() && o.Header == c.Header })
+		return c.setsCredential() && slices.ContainsFunc(all, func(o Credential) bool {
+			return o.Git != "" && o.Git == r.Git && o.setsCredential() && o.Header == c.Header
+		})
 	})
 }
 

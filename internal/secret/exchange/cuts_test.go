@@ -62,7 +62,7 @@ func cutWritings() map[string]func(string) string {
 // a blank behind an escape, which belongs to it, the half may be let go.
 func masksAll(got, whole, text string) bool {
 	for i := range min(len(got), len(whole)) {
-		if got[i] != whole[i] && !blank(text[i]) {
+		if got[i] != whole[i] && !isBlank(text[i]) {
 			return false
 		}
 	}
@@ -257,7 +257,7 @@ func TestAnEscapeWithinAnEscapeIsFoundWhereverItIsCut(t *testing.T) {
 		written := eachLetter(outer)(secret)
 		for _, format := range inner {
 			for at := range len(written) {
-				if digit(written[at]) < 0 {
+				if digitValue(written[at]) < 0 {
 					continue
 				}
 				text := "yy " + written[:at] + fmt.Sprintf(format, written[at]) + written[at+1:] + " zz"

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads the escape with which a text begins: see escape.
-type reader func(b []byte) (meant [4]byte, size, n int)
+// escapeReader reads the escape with which a text begins: see escape.
+type escapeReader func(b []byte) (meant [4]byte, size, n int)
 
 // dialects are readers of escapes that mean something else to escape, or nothing, as far as a text may
 // have any of them. Each reads a text by itself: the same digits are another letter to each. A line's
 // end of quoted-printable may stand within any other escape, or a terminal's sequence, so there is one that takes these out and
 // nothing else. Of a text that goes on (open), the next bytes may make one of its last bytes: such a reader sees
 // an escape unfinished there that to the others is none.
-func dialects(b []byte, open bool) (all []reader) {
+func dialects(b []byte, open bool) (all []escapeReader) {
 	if breaksAnEscape(b, "=\n") || breaksAnEscape(b, "=\r\n") || open && (endBreaksAnEscape(b, "=") || endBreaksAnEscape(b, "=\r")) {
 		all = append(all, readSoftEnd)
 	}
@@ -31,7 +31,7 @@ func dialects(b []byte, open bool) (all []reader) {
 // spokenOtherwise tells whether a text has what may be an escape of a dialect by its digits.
 func spokenOtherwise(b []byte) bool {
 	for i := range len(b) - 1 {
-		if (b[i] == '\\' || b[i] == '=') && digit(b[i+1]) >= 0 {
+		if (b[i] == '\\' || b[i] == '=') && digitValue(b[i+1]) >= 0 {
 			return true
 		}
 	}
@@ -108,8 +108,8 @@ func readStyle(b []byte) (meant [4]byte, size, n int) {
 	const most = 6
 	at, value := afterBackslashes(b), 0
 	i := at
-	for ; i < len(b) && i < at+most && digit(b[i]) >= 0; i++ {
-		value = value<<4 | digit(b[i])
+	for ; i < len(b) && i < at+most && digitValue(b[i]) >= 0; i++ {
+		value = value<<4 | digitValue(b[i])
 	}
 	switch {
 	case i == len(b):
@@ -207,7 +207,7 @@ func controlSequence(b []byte) int {
 			return -1
 		case i == 1 && b[i] != '[':
 			return 1
-		case kindOf(b[i]) != ofOthers:
+		case kindOfByte(b[i]) != ofOthers:
 			return i
 		case i > 1 && '@' <= b[i] && b[i] <= '~':
 			return i + 1

@@ -20,22 +20,22 @@ type draft struct {
 	whole bool // the body was read
 }
 
-// swaps tells whether the placeholder is swapped in a place.
-func (m Manner) swaps(p Place) bool { return slices.Contains(m.Where, p) }
+// swapsIn tells whether the placeholder is swapped in a place.
+func (m Manner) swapsIn(p Place) bool { return slices.Contains(m.Where, p) }
 
-// put puts secrets where the credentials say, and tells where it did. Without secrets
+// putSecrets puts secrets where the credentials say, and tells where it did. Without secrets
 // it is a rehearsal.
-func (d *draft) put(credentials []Credential, secrets map[string]string) []Use {
+func (d *draft) putSecrets(credentials []Credential, secrets map[string]string) []Use {
 	var uses []Use
 	for _, c := range credentials {
 		secret := secrets[c.Secret]
-		if c.sets() {
+		if c.setsCredential() {
 			d.Header.Set(c.Header, c.Value(secret))
 			uses = append(uses, Use{Secret: c.Secret, Where: "header " + c.Header})
 			continue
 		}
 		for _, p := range c.Where {
-			if c.Placeholder != "" && d.swap(p, c, secret) {
+			if c.Placeholder != "" && d.swapPlaceholder(p, c, secret) {
 				uses = append(uses, Use{Secret: c.Secret, Where: string(p)})
 			}
 		}
@@ -43,8 +43,8 @@ func (d *draft) put(credentials []Credential, secrets map[string]string) []Use {
 	return uses
 }
 
-// swap puts a secret in its placeholder's place.
-func (d *draft) swap(p Place, c Credential, secret string) (done bool) {
+// swapPlaceholder puts a secret in its placeholder's place.
+func (d *draft) swapPlaceholder(p Place, c Credential, secret string) (done bool) {
 	switch p {
 	case Header:
 		return d.swapHeader(c, secret)
@@ -159,26 +159,26 @@ func bodyKind(h http.Header) (kind, boundary string, err error) {
 	return otherBody, "", nil
 }
 
-// place is a text of a request. A caseless one may have been written in other letters.
-type place struct {
+// requestText is a text of a request. A caseless one may have been written in other letters.
+type requestText struct {
 	where, text string
 	caseless    bool
 }
 
-// texts are all texts of a request, as they are and as they are read.
-func (d draft) texts() []place {
+// listTexts are all texts of a request, as they are and as they are read.
+func (d draft) listTexts() []requestText {
 	query, err := url.QueryUnescape(d.URL.RawQuery)
 	if err != nil {
 		query = ""
 	}
-	all := []place{{where: "query", text: query}}
+	all := []requestText{{where: "query", text: query}}
 	for _, part := range reading.Head(d.Request) {
-		all = append(all, place{part.Where(), part.Text, part.Caseless})
+		all = append(all, requestText{part.Where(), part.Text, part.Caseless})
 	}
 	if d.whole {
-		all = append(all, place{where: "body", text: string(d.body)})
+		all = append(all, requestText{where: "body", text: string(d.body)})
 		if text, err := url.QueryUnescape(string(d.body)); err == nil && bodyForm(d.Header) == formBody {
-			all = append(all, place{where: "body", text: text})
+			all = append(all, requestText{where: "body", text: text})
 		}
 	}
 	return all

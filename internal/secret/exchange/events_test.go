@@ -79,7 +79,7 @@ func passesMore(sought *needles, kind string, lines []string, end string) (got, 
 	s := scan{needles: sought, tail: tail{framing: framingOf(answerOf(http.MethodGet, kind, ""))}}
 	got, _ = inCuts(&s, text, cuts...)
 	for i := range text {
-		if len(got) != len(text) || whole[i] == mask && got[i] != mask && !blank(text[i]) {
+		if len(got) != len(text) || whole[i] == mask && got[i] != mask && !isBlank(text[i]) {
 			return got, whole, true
 		}
 	}
@@ -186,7 +186,7 @@ func TestOrdinaryEventsComeAtOnce(t *testing.T) {
 		} {
 			s := scan{needles: seek(secret), tail: tail{framing: framingOf(answerOf(http.MethodGet, "text/event-stream", ""))}}
 			for range 3 {
-				if got, _ := s.take([]byte(event), false); string(got) != event {
+				if got, _ := s.takeMore([]byte(event), false); string(got) != event {
 					t.Errorf("%.12s: of %q comes %q", secret, event, got)
 				}
 			}

@@ -103,8 +103,8 @@ func (e *Exchange) Bound(reading func(*http.Request) error) *Exchange {
 // nothing leaves then; while a body is sent, its Read gives one.
 func (e *Exchange) Outgoing(r *http.Request) error {
 	said := requestOf(r)
-	credentials := said.of(e.credentials)
-	if encoded(r) && slices.ContainsFunc(credentials, func(c Credential) bool { return c.swaps(Body) }) {
+	credentials := said.credentialsOf(e.credentials)
+	if encoded(r) && slices.ContainsFunc(credentials, func(c Credential) bool { return c.swapsIn(Body) }) {
 		return &Refused{Sentence: "the request's body is encoded (Content-Encoding), so no credential can be put into it; have the client send it as it is"}
 	}
 	body, whole, err := e.bounded(r, credentials)
@@ -112,67 +112,67 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 		return &Refused{Sentence: "the request's body did not come whole", Cause: err}
 	}
 	rehearsal := draft{r.Clone(r.Context()), body, whole}
-	uses := rehearsal.put(credentials, nil)
+	uses := rehearsal.putSecrets(credentials, nil)
 	signing, err := rehearsal.unsign(credentials)
 	if err != nil {
 		return err
 	}
 	uses = append(uses, signing...)
-	if leak, left := e.left(rehearsal); left {
+	if leak, left := e.findLeak(rehearsal); left {
 		return &Refused{Sentence: e.keeper.Leaked(r.Context(), said, leak), Leak: true}
 	}
 	if e.withheld != "" {
 		return &Refused{Sentence: e.withheld}
 	}
 	p := e.present(draft{r, body, whole}, credentials, len(signing) > 0)
-	if err := p.own(); err != nil {
+	if err := p.refuseOwn(); err != nil {
 		return err
 	}
 	form := signedFormOf(r, e.ofHost)
-	if err := form.refuse(body); err != nil {
+	if err := form.checkMore(body); err != nil {
 		return err
 	}
 	if e.seeks {
-		if body, err = e.fill(draft{r, body, whole}, said, credentials, uses, len(signing) > 0); err != nil {
+		if body, err = e.fillRequest(draft{r, body, whole}, said, credentials, uses, len(signing) > 0); err != nil {
 			return err
 		}
 	}
-	e.send(draft{r, body, whole}, said, p, form)
+	e.sendBody(draft{r, body, whole}, said, p, form)
 	return nil
 }
 
-// fill puts secrets into a request, and has it ask for an answer in which they can be found.
+// fillRequest puts secrets into a request, and has it ask for an answer in which they can be found.
 // It gives the body that it has then, if that was read. A signed request may ask for a part of what the host has
 // if the host has the text of no secret, and so can't give it in parts: of the key it gets signatures alone.
-func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses []Use, signed bool) (body []byte, err error) {
+func (e *Exchange) fillRequest(sent draft, said Request, credentials []Credential, uses []Use, signed bool) (body []byte, err error) {
 	r := sent.Request
 	if len(uses) > 0 && e.runs.stoppedTooOften(e.run) {
 		return nil, &Refused{Sentence: tooManyStops}
 	}
-	e.runs.begin(r.Context(), e.run)
+	e.runs.beginRequest(r.Context(), e.run)
 	given, err := e.keeper.Secrets(r.Context(), said, uses)
 	if err != nil {
-		return nil, &Refused{Sentence: sentence(err), Cause: err}
+		return nil, &Refused{Sentence: errorSentence(err), Cause: err}
 	}
-	if err := e.know(uses, given); err != nil {
+	if err := e.knowGiven(uses, given); err != nil {
 		return nil, err
 	}
-	sent.put(credentials, given.Secrets)
+	sent.putSecrets(credentials, given.Secrets)
 	if signed {
-		sign(r, given.Header)
+		putSignature(r, given.Header)
 	}
-	g := e.gotBy(said, uses)
-	g.parts = signed && !e.runs.knows(e.run, g.known)
+	g := e.gotByRequest(said, uses)
+	g.parts = signed && !e.runs.knowsValue(e.run, g.known)
 	if !g.parts && slices.ContainsFunc(uses, func(u Use) bool { return u.Sign != nil && u.Sign.Header.Get("Range") != "" }) {
 		return nil, &Refused{Sentence: "the request asks for a part of what the host has (Range), which it has signed, and the host gets a secret's text beside the signature (a session's token, or another secret), which can't be found in parts; have the client ask for the whole"}
 	}
-	remember(r, g)
+	rememberGot(r, g)
 	askReadable(r, signed, g.parts)
 	return sent.body, nil
 }
 
-// sentence is what a client may read of why a secret can't be had.
-func sentence(err error) string {
+// errorSentence is what a client may read of why a secret can't be had.
+func errorSentence(err error) string {
 	if refused, ok := errors.AsType[*Refused](err); ok {
 		return refused.Sentence
 	}
@@ -189,9 +189,9 @@ func encoded(r *http.Request) bool {
 // bounded reads a body in which a placeholder may have to be swapped. whole is false if it
 // is none, or too large: it is still the request's, then.
 func (e *Exchange) bounded(r *http.Request, credentials []Credential) (body []byte, whole bool, err error) {
-	wanted := e.alone && bodyForm(r.Header) != otherBody && slices.ContainsFunc(e.ofHost, func(c Credential) bool { return c.swaps(Body) })
+	wanted := e.alone && bodyForm(r.Header) != otherBody && slices.ContainsFunc(e.ofHost, func(c Credential) bool { return c.swapsIn(Body) })
 	for _, c := range credentials {
-		wanted = wanted || c.swaps(Body) && bodyForm(r.Header) != otherBody || c.signs(r) && sigv4.NeedsBody(r.Header)
+		wanted = wanted || c.swapsIn(Body) && bodyForm(r.Header) != otherBody || c.signsRequest(r) && sigv4.NeedsBody(r.Header)
 	}
 	if !wanted || r.Body == nil || r.Body == http.NoBody || r.ContentLength > maxBody {
 		return nil, false, nil
@@ -215,25 +215,25 @@ func (e *Exchange) bounded(r *http.Request, credentials []Credential) (body []by
 	return body, true, nil
 }
 
-// know remembers what must not be in an answer. A secret that is used and that was not
+// knowGiven remembers what must not be in an answer. A secret that is used and that was not
 // given is an error: its request would go without.
-func (e *Exchange) know(uses []Use, given Given) error {
+func (e *Exchange) knowGiven(uses []Use, given Given) error {
 	for _, u := range uses {
 		if u.Sign == nil && given.Secrets[u.Secret] == "" || u.Sign != nil && given.Header.Get("Authorization") == "" {
 			return &Refused{Sentence: "the secret " + u.Secret + " was not given"}
 		}
 	}
-	e.runs.know(e.run, given)
+	e.runs.knowGiven(e.run, given)
 	return nil
 }
 
-// hear has all be sought that may be in what has come of an answer by now. An error is a Refused, unless
+// hearAnswer has all be sought that may be in what has come of an answer by now. An error is a Refused, unless
 // the client has gone.
-func (e *Exchange) hear(ctx context.Context) error {
+func (e *Exchange) hearAnswer(ctx context.Context) error {
 	if !e.seeks {
 		return nil
 	}
-	err := e.runs.hear(ctx, e.run)
+	err := e.runs.hearLent(ctx, e.run)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -243,8 +243,8 @@ func (e *Exchange) hear(ctx context.Context) error {
 // sought are the values that must not be in an answer, as of now.
 func (e *Exchange) sought() *needles { return e.runs.sought(e.run) }
 
-// send gives the request its body, watched for placeholders.
-func (e *Exchange) send(d draft, said Request, p *presented, form *signedForm) {
+// sendBody gives the request its body, watched for placeholders.
+func (e *Exchange) sendBody(d draft, said Request, p *presented, form *signedForm) {
 	r := d.Request
 	r.GetBody = nil
 	if d.whole {
@@ -262,15 +262,15 @@ func (e *Exchange) send(d draft, said Request, p *presented, form *signedForm) {
 	r.Body = body
 }
 
-// left finds a placeholder that is left in a request.
-func (e *Exchange) left(d draft) (Leak, bool) {
+// findLeak finds a placeholder that is left in a request.
+func (e *Exchange) findLeak(d draft) (Leak, bool) {
 	if len(e.strays.all) == 0 {
 		return Leak{}, false
 	}
-	for _, at := range d.texts() {
-		of := e.strays.in(at.text)
+	for _, at := range d.listTexts() {
+		of := e.strays.findInText(at.text)
 		if at.caseless {
-			of = e.caseless.in(strings.ToLower(at.text))
+			of = e.caseless.findInText(strings.ToLower(at.text))
 		}
 		if of != "" {
 			return Leak{Secret: of, Where: at.where}, true

@@ -149,7 +149,7 @@ func TestPlaces(t *testing.T) {
 		if used, leaked := v.told(); !slices.Equal(used, []string{c.used}) || len(leaked) > 0 {
 			t.Errorf("%s: %q, %q", name, used, leaked)
 		}
-		if c.credential.swaps(Body) && c.request.ContentLength != int64(len(got)-strings.Index(got, "\r\n\r\n")-4) {
+		if c.credential.swapsIn(Body) && c.request.ContentLength != int64(len(got)-strings.Index(got, "\r\n\r\n")-4) {
 			t.Errorf("%s: a length of %d", name, c.request.ContentLength)
 		}
 	}
@@ -278,7 +278,7 @@ func TestAnEncodedBody(t *testing.T) {
 		{swapping(Header), []string{"gzip"}, false},
 	} {
 		v, r := &vault{}, post(t, "/token", "application/json", `{"key":"`+fake+`"}`)
-		if !c.credential.swaps(Body) {
+		if !c.credential.swapsIn(Body) {
 			r = post(t, "/token", "application/json", "of which nobody sees anything")
 		}
 		for _, coding := range c.codings {
@@ -288,7 +288,7 @@ func TestAnEncodedBody(t *testing.T) {
 		if refused := err != nil; refused != c.refused || refused && !strings.Contains(err.Error(), "encoded (Content-Encoding), so no credential can be put into it") {
 			t.Errorf("%v %q: %v", c.credential.Where, c.codings, err)
 		}
-		if used, leaked := v.told(); len(leaked) > 0 || c.credential.swaps(Body) && (len(used) == 0) != c.refused {
+		if used, leaked := v.told(); len(leaked) > 0 || c.credential.swapsIn(Body) && (len(used) == 0) != c.refused {
 			t.Errorf("%v %q: %q is used, and %q left", c.credential.Where, c.codings, used, leaked)
 		}
 	}
@@ -298,7 +298,7 @@ func TestNoSecretNoRequest(t *testing.T) {
 	three := Credential{Secret: "three", Placeholder: other, Manner: Manner{Header: "A", Format: "{secret}"}}
 	for _, c := range []Credential{setting(), swapping(Query), three} {
 		e := New([]Credential{c}, all(), &vault{locked: c.Secret == "one"})
-		if err := e.Outgoing(post(t, "/?a="+fake, "", "")); err == nil || c.Secret == "one" && c.sets() == false && err.Error() != "the vault is sealed" {
+		if err := e.Outgoing(post(t, "/?a="+fake, "", "")); err == nil || c.Secret == "one" && c.setsCredential() == false && err.Error() != "the vault is sealed" {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -391,14 +391,14 @@ func TestNoSecretIsKeptWhereNothingIsUnderWay(t *testing.T) {
 			return func() { cancel(); synctest.Wait() }
 		}
 		first, second := begin(), begin()
-		if first(); e.sought().in(truth) == "" {
+		if first(); e.sought().findInText(truth) == "" {
 			t.Error("it is forgotten while a request is under way")
 		}
 		if second(); len(e.sought().all) > 0 || len(e.runs.all) > 0 {
 			t.Errorf("%v is kept", e.runs.all)
 		}
 		third := begin()
-		if e.sought().in(truth) == "" {
+		if e.sought().findInText(truth) == "" {
 			t.Error("the next request's is not known")
 		}
 		if third(); len(e.runs.all) > 0 {

@@ -98,14 +98,14 @@ func TestFramesOfAnySize(t *testing.T) {
 		var out []byte
 		for at := 0; at < len(wire); {
 			end := min(len(wire), at+[]int{1, 1 + r.IntN(20), 1 + r.IntN(3000)}[r.IntN(3)])
-			got, _, err := f.take(bytes.Clone(wire[at:end]), false)
+			got, _, err := f.takeBytes(bytes.Clone(wire[at:end]), false)
 			if err != nil {
 				t.Fatal(round, err)
 			}
 			out = append(out, got...)
 			at = end
 		}
-		got, _, _ := f.take(nil, true)
+		got, _, _ := f.takeBytes(nil, true)
 		out = append(out, got...)
 		messages, controls, ok := unframed(out)
 		if !ok || len(messages) != len(want) {

@@ -26,10 +26,10 @@ func framingOf(a *http.Response) framing {
 	case kind == "text/event-stream":
 		return &events{begins: true}
 	case slices.Contains([]string{"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/json-seq", "application/stream+json"}, kind):
-		return &lines{}
+		return &lineFraming{}
 	case kind == "application/vnd.amazon.eventstream":
 		return &eventStream{}
-	case a.Request != nil && a.Request.Method == http.MethodPost && calls(kind) != "" && calls(kind) == calls(kindOfBody(a.Request.Header)):
+	case a.Request != nil && a.Request.Method == http.MethodPost && callProtocol(kind) != "" && callProtocol(kind) == callProtocol(kindOfBody(a.Request.Header)):
 		return &envelopes{}
 	}
 	return nil
@@ -48,8 +48,8 @@ func kindOfBody(h http.Header) string {
 	return kind
 }
 
-// calls is the protocol of calls that has a type; "": none, or one whose messages can't be told apart.
-func calls(kind string) string {
+// callProtocol is the protocol of calls that has a type; "": none, or one whose messages can't be told apart.
+func callProtocol(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "application/grpc-web-text"): // whose heads are in base64
 		return ""
@@ -63,28 +63,28 @@ func calls(kind string) string {
 	return ""
 }
 
-// lines are messages of JSON of one line each. A line ends one if it ends as structured text does: in other texts
+// lineFraming are messages of JSON of one line each. A line ends one if it ends as structured text does: in other texts
 // there are ends of lines between the letters of what is encoded, and these may be written as escapes that end in braces.
-type lines struct {
+type lineFraming struct {
 	ended bool // with the last byte that is no blank
 	near  nearby
 }
 
-func (l *lines) take(more []byte) (end int) {
+func (l *lineFraming) take(more []byte) (end int) {
 	end = -1
 	for i, c := range more {
-		ends := l.near.take(c)
+		ends := l.near.takeByte(c)
 		switch {
 		case c == '\n' && l.ended:
 			end, l.near = i+1, nearby{}
-		case !blank(c):
+		case !isBlank(c):
 			l.ended = ends && (c == '}' || c == ']' || c == '"')
 		}
 	}
 	return end
 }
 
-func (*lines) within(needles *needles) bool { return needles.hasBreak }
+func (*lineFraming) within(needles *needles) bool { return needles.hasBreak }
 
 // events are messages that a blank line ends, as server-sent events are. Lines end with LF, CR, or both. What is encoded
 // may go on behind blank lines, so none ends a message behind many letters of base64, however many lines these are on. And
@@ -106,7 +106,7 @@ const fewLetters = shortest * 4 / 3
 func (e *events) take(more []byte) (end int) {
 	end = -1
 	for i, c := range more {
-		e.count(c)
+		e.countLetters(c)
 		switch {
 		case c == '\n' && e.cr: // of the line's end that has begun
 			if e.ended {
@@ -127,12 +127,12 @@ func (e *events) take(more []byte) (end int) {
 	return end
 }
 
-// count counts letters of base64 as a decoder would. It takes a line's end and the blanks behind it for nothing, wherever
+// countLetters counts letters of base64 as a decoder would. It takes a line's end and the blanks behind it for nothing, wherever
 // an escape may have written one of them; so a blank ends letters only right behind what is seen and no escape's. Letters may be written
 // as escapes, of which each takes more letters than it writes, be of full width, and have what is not seen between them.
 // All that may be is nothing: it neither counts nor ends them.
-func (e *events) count(c byte) {
-	ends := e.near.take(c)
+func (e *events) countLetters(c byte) {
+	ends := e.near.takeByte(c)
 	inSequence, inEscape := e.near.inSequence(), e.near.inEscape()
 	switch {
 	case c == '\n' || c == '\r':

@@ -141,9 +141,9 @@ func TestAMessageThatEndsWithinASecretInAnyWriting(t *testing.T) {
 func inCuts(s *scan, text string, cuts ...int) (out, of string) {
 	from := 0
 	for _, at := range append(cuts, len(text)) {
-		part, hit := s.take([]byte(text[from:at]), false)
+		part, hit := s.takeMore([]byte(text[from:at]), false)
 		out, of, from = out+string(part), of+hit, at
 	}
-	part, hit := s.take(nil, true)
+	part, hit := s.takeMore(nil, true)
 	return out + string(part), of + hit
 }

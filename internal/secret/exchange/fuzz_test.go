@@ -29,7 +29,7 @@ func FuzzScan(f *testing.F) {
 		s, out := scan{needles: sought}, []byte(nil)
 		for rest := text; len(rest) > 0; {
 			n := min(int(cut)+1, len(rest))
-			part, _ := s.take(bytes.Clone(rest[:n]), n == len(rest))
+			part, _ := s.takeMore(bytes.Clone(rest[:n]), n == len(rest))
 			out, rest = append(out, part...), rest[n:]
 		}
 		if len(out) != len(text) {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// index has needles be found. It sorts them, and leaves out what is there twice.
-func (n *needles) index() {
+// buildIndex has needles be found. It sorts them, and leaves out what is there twice.
+func (n *needles) buildIndex() {
 	if len(n.all) == 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func (n *needles) index() {
 	}
 	for i, one := range n.all {
 		for end := block; end <= n.least; end++ {
-			h := hash([]byte(one.text[end-block : end]))
+			h := hashBytes([]byte(one.text[end-block : end]))
 			n.skip[h] = uint8(min(int(n.skip[h]), n.least-end))
 			if end == n.least {
 				n.ends[h] = append(n.ends[h], i)
@@ -49,10 +49,10 @@ func (n *needles) index() {
 	}
 }
 
-// find visits each place of b that has a needle.
-func (n *needles) find(b []byte, visit func(from, to int, of string)) {
+// findNeedles visits each place of b that has a needle.
+func (n *needles) findNeedles(b []byte, visit func(from, to int, of string)) {
 	for end := n.least; end <= len(b); {
-		h := hash(b[end-block:])
+		h := hashBytes(b[end-block:])
 		if by := n.skip[h]; by > 0 {
 			end += int(by)
 			continue
@@ -88,8 +88,8 @@ func (n *needles) behind(some []int, text []byte) int {
 // shortest implements finder.
 func (n *needles) shortest() int { return n.least }
 
-// begun is the length of the longest end of b with which a needle begins.
-func (n *needles) begun(b []byte) int {
+// lengthBegun is the length of the longest end of b with which a needle begins.
+func (n *needles) lengthBegun(b []byte) int {
 	for at := max(0, len(b)-n.most+1); at < len(b); at++ {
 		rest, some := b[at:], n.first[b[at]]
 		if next := n.behind(some, rest); next < len(some) && strings.HasPrefix(n.all[some[next]].text, string(rest)) {

@@ -2,17 +2,17 @@ package exchange
 
 import "unicode/utf8"
 
-// hides is the least number of bytes that a needle takes in any writing that is read anew, in which all is
+// leastHidden is the least number of bytes that a needle takes in any writing that is read anew, in which all is
 // UTF-8; 0: that is not so. Needles of other letters than ASCII are written in other charsets as well.
-func (n *needles) hides() int {
+func (n *needles) leastHidden() int {
 	if n.foreign {
 		return 0
 	}
 	return n.least
 }
 
-// hides implements finder: of texts that are known by their form alone, nothing is known of this.
-func (found) hides() int { return 0 }
+// leastHidden implements finder: of texts that are known by their form alone, nothing is known of this.
+func (found) leastHidden() int { return 0 }
 
 // legible is a view without what can't be part of a needle's writing: every escape and every encoding is ASCII, and
 // what is unseen between letters is UTF-8, so what is no UTF-8 ends one, and what is too short between two
@@ -29,11 +29,11 @@ func (l *looker) legible(v view, least, depth int) (text view, ok bool) {
 			return v, v.open || end >= least
 		case stop == end:
 			if v.open || stop-begin >= least {
-				u.same(v, begin, stop)
+				u.addSame(v, begin, stop)
 			}
 			return view{u.b, u.from, u.to, v.open, v.unescaped, v.decoded, v.foreign}, len(u.b) > 0
 		case stop-begin >= least:
-			u.same(v, begin, stop+1) // with the byte that ends it
+			u.addSame(v, begin, stop+1) // with the byte that ends it
 		}
 		begin = stop + 1
 	}

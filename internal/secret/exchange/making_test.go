@@ -21,26 +21,26 @@ func TestOneRunsValuesHoldNoOtherUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r.begin(ctx, "slow")
-	r.know("slow", Given{Secrets: map[string]string{"first": first}})
+	r.beginRequest(ctx, "slow")
+	r.knowGiven("slow", Given{Secrets: map[string]string{"first": first}})
 	before, after := make(chan *needles, 1), make(chan *needles, 1)
 	go func() { before <- r.sought("slow") }()
 	<-makes
-	r.begin(ctx, "quick")
-	r.know("quick", Given{Secrets: map[string]string{"other": others}})
-	if r.sought("quick").in(others) == "" {
+	r.beginRequest(ctx, "quick")
+	r.knowGiven("quick", Given{Secrets: map[string]string{"other": others}})
+	if r.sought("quick").findInText(others) == "" {
 		t.Error("INCONCLUSIVE: another run's value is not looked for")
 	}
-	r.know("slow", Given{Secrets: map[string]string{"second": second}})
+	r.knowGiven("slow", Given{Secrets: map[string]string{"second": second}})
 	go func() { after <- r.sought("slow") }()
 	close(goOn)
-	if (<-before).in(first) == "" {
+	if (<-before).findInText(first) == "" {
 		t.Error("the value that was known is not looked for")
 	}
-	if both := <-after; both.in(first) == "" || both.in(second) == "" {
+	if both := <-after; both.findInText(first) == "" || both.findInText(second) == "" {
 		t.Error("what came while it was made is not looked for")
 	}
-	if r.sought("slow").in(second) == "" {
+	if r.sought("slow").findInText(second) == "" {
 		t.Error("it is forgotten")
 	}
 }

@@ -82,7 +82,7 @@ func (m Manner) checkPlaces() error {
 		return fault.Invalid(".format is for a header that is set; with where, the client writes it")
 	case m.User != "":
 		return fault.Invalid(".user is for a header that is set; with where, the client writes it")
-	case m.Header != "" && !m.swaps(Header):
+	case m.Header != "" && !m.swapsIn(Header):
 		return fault.Invalid(".header has no effect: the placeholder is not swapped in headers")
 	}
 	for _, p := range m.Where {

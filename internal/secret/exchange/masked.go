@@ -8,8 +8,8 @@ const leastFound = 12
 // read in hosts' answers: as it is, escaped, encoded, and in one another. find is called with
 // each of these readings of the text, and visits where in it something is.
 func Masked(text string, find func(b []byte, visit func(from, to int))) string {
-	l := look(found(find), []byte(text), true)
-	defer l.forget()
+	l := lookThrough(found(find), []byte(text), true)
+	defer l.forgetPiece()
 	if len(l.found) == 0 {
 		return text
 	}
@@ -25,7 +25,7 @@ func Masked(text string, find func(b []byte, visit func(from, to int))) string {
 // found is a finder in texts that are whole.
 type found func(b []byte, visit func(from, to int))
 
-func (f found) find(b []byte, visit func(from, to int, of string)) {
+func (f found) findNeedles(b []byte, visit func(from, to int, of string)) {
 	if len(b) > 0 {
 		f(b, func(from, to int) {
 			if from < to && to <= len(b) {
@@ -35,6 +35,6 @@ func (f found) find(b []byte, visit func(from, to int, of string)) {
 	}
 }
 
-func (found) begun([]byte) int { return 0 }
+func (found) lengthBegun([]byte) int { return 0 }
 
 func (found) shortest() int { return leastFound }

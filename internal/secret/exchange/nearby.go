@@ -35,13 +35,13 @@ var marks = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
 // hasPlace tells whether a byte is seen, or begins what is of interest.
 func hasPlace(c byte) bool { return ' ' <= c && c <= '~' || c == 0x1b || c == leadOfFullWidth }
 
-// take takes one more byte, and tells whether it ends a piece of structured text.
-func (n *nearby) take(c byte) (ends bool) {
+// takeByte takes one more byte, and tells whether it ends a piece of structured text.
+func (n *nearby) takeByte(c byte) (ends bool) {
 	if hasPlace(c) {
 		n.came++
 	}
 	if marks[c] {
-		ends = n.mark(c, n.last, n.came)
+		ends = n.markByte(c, n.last, n.came)
 	}
 	n.last = c
 	return ends
@@ -62,7 +62,7 @@ func (n *nearby) lastEnd(more []byte) int {
 		if i > 0 {
 			last = more[i-1]
 		}
-		if n.mark(c, last, n.came+i+1-unseen) {
+		if n.markByte(c, last, n.came+i+1-unseen) {
 			end = i + 1
 		}
 	}
@@ -72,9 +72,9 @@ func (n *nearby) lastEnd(more []byte) int {
 	return end
 }
 
-// mark takes a byte at a place, behind another one, and tells whether it ends a piece.
-func (n *nearby) mark(c, last byte, at int) (ends bool) {
-	ends = ending[c] && n.ends(c, at)
+// markByte takes a byte at a place, behind another one, and tells whether it ends a piece.
+func (n *nearby) markByte(c, last byte, at int) (ends bool) {
+	ends = ending[c] && n.endsPiece(c, at)
 	switch c {
 	case 0x1b:
 		n.escape = at
@@ -99,11 +99,11 @@ func (n *nearby) mark(c, last byte, at int) (ends bool) {
 	return ends
 }
 
-// ends tells whether a byte that may end a piece does. Within a terminal's sequence each of them may stand (ESC [ > 4 m),
+// endsPiece tells whether a byte that may end a piece does. Within a terminal's sequence each of them may stand (ESC [ > 4 m),
 // whose ESC may be escaped by its number; and a brace is the end of an escape (\u{41}, \N{LATIN SMALL LETTER A}), whose
 // backslash may be escaped itself, if one may have begun near before it. Of these no byte is in the braces that ends a
 // piece, but for such a brace.
-func (n *nearby) ends(c byte, at int) bool {
+func (n *nearby) endsPiece(c byte, at int) bool {
 	if n.sequenceAt(at) {
 		return false
 	}

@@ -68,7 +68,7 @@ func TestNearbyIsAsDefined(t *testing.T) {
 			if ending[c] {
 				said[want]++
 			}
-			if one.take(c) != want {
+			if one.takeByte(c) != want {
 				t.Fatalf("%q ends a piece: %v", text[:at+1], !want)
 			}
 		}

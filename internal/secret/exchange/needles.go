@@ -40,7 +40,7 @@ const (
 	block  = 3 // bytes of a hash
 )
 
-func hash(b []byte) uint32 {
+func hashBytes(b []byte) uint32 {
 	return (uint32(b[0])<<8 ^ uint32(b[1])<<4 ^ uint32(b[2])) % hashed
 }
 
@@ -58,7 +58,7 @@ func newNeedles(texts map[string][]string) *needles {
 	if len(n.all) == 0 {
 		return n
 	}
-	n.index()
+	n.buildIndex()
 	return n
 }
 
@@ -128,7 +128,7 @@ const (
 	kinds      = iota
 )
 
-func kindOf(c byte) int {
+func kindOfByte(c byte) int {
 	switch c {
 	case '%':
 		return ofURLs
@@ -146,14 +146,14 @@ func kindOf(c byte) int {
 func readings(text string) (all []string) {
 	has := 0
 	for at := nextEscape([]byte(text), 0); at < len(text); at = nextEscape([]byte(text), at+1) {
-		has |= kindOf(text[at])
+		has |= kindOfByte(text[at])
 	}
 	for some := 1; some < 1<<kinds; some++ {
 		if some&has != some {
 			continue
 		}
 		all = append(all, unescapeBy(func(b []byte) (meant [4]byte, size, n int) {
-			if kindOf(b[0])&some == 0 {
+			if kindOfByte(b[0])&some == 0 {
 				return meant, 0, 0
 			}
 			return readLeniently(b)
@@ -249,15 +249,15 @@ func charsets(text string) []string {
 	return []string{string(latin), string(misread), string(printable), string([]rune(text)), string(little), string(big)}
 }
 
-// named are those of one name.
-func (n *needles) named(name string) *needles {
+// namedNeedles are those of one name.
+func (n *needles) namedNeedles(name string) *needles {
 	some := &needles{}
 	for _, one := range n.all {
 		if one.of == name {
 			some.all = append(some.all, one)
 		}
 	}
-	some.index()
+	some.buildIndex()
 	return some
 }
 
@@ -270,17 +270,17 @@ func (n *needles) caseless() *needles {
 	for _, one := range n.all {
 		lower.all = append(lower.all, needle{strings.ToLower(one.text), one.of})
 	}
-	lower.index()
+	lower.buildIndex()
 	return lower
 }
 
-// in is what a needle in a text is of, however it is escaped or encoded there; "": there
+// findInText is what a needle in a text is of, however it is escaped or encoded there; "": there
 // is none.
-func (n *needles) in(text string) (of string) {
+func (n *needles) findInText(text string) (of string) {
 	if len(n.all) == 0 || len(text) < n.least {
 		return ""
 	}
-	_, of = (&scan{needles: n}).take([]byte(text), true)
+	_, of = (&scan{needles: n}).takeMore([]byte(text), true)
 	return of
 }
 
@@ -289,7 +289,7 @@ func (n *needles) masked(text string) string {
 	if len(n.all) == 0 || len(text) < n.least {
 		return text
 	}
-	out, of := (&scan{needles: n}).take([]byte(text), true)
+	out, of := (&scan{needles: n}).takeMore([]byte(text), true)
 	if of == "" {
 		return text
 	}
@@ -300,7 +300,7 @@ func (n *needles) masked(text string) string {
 // markup. What is no escape stands for itself, as with servers that are not particular.
 func Unescape(text string) string { return unescapeBy(escape, text) }
 
-func unescapeBy(read reader, text string) string {
+func unescapeBy(read escapeReader, text string) string {
 	var out []byte
 	for b := []byte(text); len(b) > 0; {
 		next := nextEscape(b, 0)
@@ -324,5 +324,5 @@ func UnescapeForm(text string) string { return Unescape(strings.ReplaceAll(text,
 // Finder finds texts in an answer, in all the ways in which an Exchange would.
 func Finder(texts ...string) func(answer []byte) bool {
 	n := newNeedles(map[string][]string{"a secret": texts})
-	return func(answer []byte) bool { return n.in(string(answer)) != "" }
+	return func(answer []byte) bool { return n.findInText(string(answer)) != "" }
 }

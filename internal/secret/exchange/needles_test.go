@@ -26,10 +26,10 @@ func TestNeedlesAreFoundAsOneByOne(t *testing.T) {
 		for i := range 1 + random.IntN(12) {
 			n.all = append(n.all, needle{word(6), fmt.Sprint(i % 3)})
 		}
-		n.index()
+		n.buildIndex()
 		text := []byte(word(40))
 		var got, want []string
-		n.find(text, func(from, to int, of string) { got = append(got, fmt.Sprint(from, to, of)) })
+		n.findNeedles(text, func(from, to int, of string) { got = append(got, fmt.Sprint(from, to, of)) })
 		begun := 0
 		for at := range text {
 			for _, one := range n.all {
@@ -43,8 +43,8 @@ func TestNeedlesAreFoundAsOneByOne(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) || n.begun(text) != begun {
-			t.Fatalf("%q in %q: %v and %d, not %v and %d", n.all, text, got, n.begun(text), want, begun)
+		if !slices.Equal(got, want) || n.lengthBegun(text) != begun {
+			t.Fatalf("%q in %q: %v and %d, not %v and %d", n.all, text, got, n.lengthBegun(text), want, begun)
 		}
 		found += len(want)
 	}
@@ -65,7 +65,7 @@ func TestManyThatBeginAlikeCostLittle(t *testing.T) {
 		n, least := newNeedles(map[string][]string{"a": some}), time.Hour
 		for range 5 {
 			begin := time.Now()
-			n.find(text, func(int, int, string) {})
+			n.findNeedles(text, func(int, int, string) {})
 			least = min(least, time.Since(begin))
 		}
 		return least

@@ -26,10 +26,10 @@ type presented struct {
 	content            []parameter // of the body, where placeholders are swapped in it
 }
 
-// own refuses a request that has a credential of the client's own beside the one that the host
+// refuseOwn refuses a request that has a credential of the client's own beside the one that the host
 // gets, or in its place. Cookies and the headers of sessions are taken out, since clients send
 // them unasked.
-func (p *presented) own() error {
+func (p *presented) refuseOwn() error {
 	if p == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (p *presented) finders() []placeFinder {
 	return []placeFinder{
 		{reading.Method, none},
 		{reading.Host, none},
-		{reading.User, p.inURL},
+		{reading.User, p.foundInURL},
 		{reading.FieldName, none},
 		{reading.FieldValue, p.inFields},
 		{reading.FieldValue, p.inSubprotocols},
@@ -95,7 +95,7 @@ func (e *Exchange) present(d draft, credentials []Credential, signed bool) *pres
 		}
 	}
 	for name, values := range d.Header {
-		if !p.replaced(name) && slices.ContainsFunc(values, p.holds) {
+		if !p.replaced(name) && slices.ContainsFunc(values, p.holdsPlaceholder) {
 			p.fields[foldField(name)] = true
 		}
 	}
@@ -105,11 +105,11 @@ func (e *Exchange) present(d draft, credentials []Credential, signed bool) *pres
 // replaced tells whether the header is set, or signed anew, whatever the client put there.
 func (p *presented) replaced(name string) bool {
 	return p.signed && slices.Contains(sigv4.Header(), name) ||
-		slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.sets() && c.Header == name })
+		slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.setsCredential() && c.Header == name })
 }
 
-// inURL is where a credential is that stands before the host's name.
-func (p *presented) inURL() string {
+// foundInURL is where a credential is that stands before the host's name.
+func (p *presented) foundInURL() string {
 	if p.URL.User == nil {
 		return ""
 	}
@@ -151,11 +151,11 @@ func (p *presented) inSubprotocols() string {
 			}
 			is := foldName(token)
 			switch {
-			case p.is(token):
+			case p.isPlaceholder(token):
 				announced = false
 			case announced:
 				return where
-			case p.ends(token):
+			case p.endsWithPlaceholder(token):
 			case before == "" && (holdsKey(is) || slices.Contains(shortKeys(), is)):
 				announced = true
 			case holdsKey(foldName(before)) || slices.Contains(shortKeys(), foldName(before)) || holdsKey(foldName(last)) || strings.Contains(is, "bearer") || strings.Contains(is, "authorization") || holdsKey(is) || likeKey(token):
@@ -181,9 +181,9 @@ func (p *presented) inCookies() string {
 		for _, one := range wordsOf(strings.Join(p.Header[name], ";")) {
 			_, value, _ := strings.Cut(one, "=")
 			switch {
-			case p.is(value):
+			case p.isPlaceholder(value):
 				kept = append(kept, one)
-			case p.holds(one):
+			case p.holdsPlaceholder(one):
 				return "header " + http.CanonicalHeaderKey(name)
 			}
 		}
@@ -201,7 +201,7 @@ func (p *presented) inCookies() string {
 func (p *presented) dropSessions() {
 	for name, values := range p.Header {
 		is := foldField(name)
-		if slices.Contains([]string{"session", "sessionid", "xsession", "xsessionid", "authsession", "xauthsession", "sid", "xsid"}, is) && !p.fields[is] && !slices.ContainsFunc(values, p.holds) {
+		if slices.Contains([]string{"session", "sessionid", "xsession", "xsessionid", "authsession", "xauthsession", "sid", "xsid"}, is) && !p.fields[is] && !slices.ContainsFunc(values, p.holdsPlaceholder) {
 			delete(p.Header, name)
 		}
 	}

@@ -131,7 +131,7 @@ func TestOneCredentialInEachPlace(t *testing.T) {
 			}
 			allowed := place.credential
 			allowed.Own = true
-			if got, err := leaves(t, []Credential{allowed}, place.request(t, pairs...)); err == nil && !strings.Contains(got, mine) && !strings.Contains(got, url.QueryEscape(mine)) && !place.credential.sets() {
+			if got, err := leaves(t, []Credential{allowed}, place.request(t, pairs...)); err == nil && !strings.Contains(got, mine) && !strings.Contains(got, url.QueryEscape(mine)) && !place.credential.setsCredential() {
 				t.Errorf("%s, %s: where it is allowed: %q", name, how, got)
 			}
 		}

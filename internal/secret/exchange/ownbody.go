@@ -18,7 +18,7 @@ import (
 // read and that is not read here is an error: of other kinds only files pass. Elsewhere a body is
 // not looked at.
 func (p *presented) readContent() error {
-	if p.Body == nil || p.Body == http.NoBody || !slices.ContainsFunc(p.ofHost, func(c Credential) bool { return c.swaps(Body) }) {
+	if p.Body == nil || p.Body == http.NoBody || !slices.ContainsFunc(p.ofHost, func(c Credential) bool { return c.swapsIn(Body) }) {
 		return nil
 	}
 	kind, boundary, err := bodyKind(p.Header)
@@ -88,7 +88,7 @@ func (p *presented) inBody() string {
 	p.declare(p.content)
 	for _, one := range p.content {
 		for _, is := range foldParameter(one.name) {
-			if bodyHoldsKey(is) && p.another(is, one.value) || p.parameters[is] && one.value != "" && !p.holds(one.value) {
+			if bodyHoldsKey(is) && p.another(is, one.value) || p.parameters[is] && one.value != "" && !p.holdsPlaceholder(one.value) {
 				return "body, " + is
 			}
 		}

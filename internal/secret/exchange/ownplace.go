@@ -38,7 +38,7 @@ func (p *presented) inParameters() string {
 	p.declare(all)
 	for _, one := range all {
 		for _, is := range foldParameter(one.name) {
-			if parameterHoldsKey(is) && p.another(is, one.value) || p.parameters[is] && one.value != "" && !p.holds(one.value) {
+			if parameterHoldsKey(is) && p.another(is, one.value) || p.parameters[is] && one.value != "" && !p.holdsPlaceholder(one.value) {
 				return "parameter " + is
 			}
 		}
@@ -49,7 +49,7 @@ func (p *presented) inParameters() string {
 // declare has the names of parameters that have a placeholder hold credentials.
 func (p *presented) declare(all []parameter) {
 	for _, one := range all {
-		if p.holds(one.value) {
+		if p.holdsPlaceholder(one.value) {
 			p.parameters[foldParameter(one.name)[0]] = true
 		}
 	}
@@ -58,19 +58,19 @@ func (p *presented) declare(all []parameter) {
 // inPath looks for a key in a path where a placeholder is swapped, also beside it: the place has no
 // name, so it goes by how keys look, and no host says which of two it takes.
 func (p *presented) inPath() string {
-	if !slices.ContainsFunc(p.ofHost, func(c Credential) bool { return c.swaps(Path) }) {
+	if !slices.ContainsFunc(p.ofHost, func(c Credential) bool { return c.swapsIn(Path) }) {
 		return ""
 	}
 	before, behind := p.aroundKey(p.URL.EscapedPath())
 	if behind = Unescape(behind); strings.Contains(Unescape(before), ";") { // servers leave parameters out
 		before, behind = before+"/"+behind, ""
 	}
-	for segment := range strings.SplitSeq(p.without(Unescape(p.without(before))), "/") {
+	for segment := range strings.SplitSeq(p.withoutPlaceholders(Unescape(p.withoutPlaceholders(before))), "/") {
 		if likeKey(segment) || keyOfID.MatchString(segment) {
 			return "path"
 		}
 	}
-	for segment := range strings.SplitSeq(p.without(behind), "/") {
+	for segment := range strings.SplitSeq(p.withoutPlaceholders(behind), "/") {
 		if (likeKey(segment) || keyOfID.MatchString(segment)) && !names.MatchString(segment) {
 			return "path"
 		}
@@ -97,8 +97,8 @@ var names = regexp.MustCompile(`^(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-f
 // keyOfID finds the key of something with a number (ID:KEY), whatever letters it has.
 var keyOfID = regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{20,}`)
 
-// without is a path with a slash for each placeholder.
-func (p *presented) without(path string) string {
+// withoutPlaceholders is a path with a slash for each placeholder.
+func (p *presented) withoutPlaceholders(path string) string {
 	for _, one := range p.placeholders {
 		path = strings.ReplaceAll(path, one, "/")
 	}

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// is tells whether a text is a placeholder and nothing else.
-func (p *presented) is(text string) bool {
+// isPlaceholder tells whether a text is a placeholder and nothing else.
+func (p *presented) isPlaceholder(text string) bool {
 	return slices.Contains(p.placeholders, strings.Trim(text, `"'`))
 }
 
-// holds tells whether a placeholder is in a text.
-func (p *presented) holds(text string) bool {
+// holdsPlaceholder tells whether a placeholder is in a text.
+func (p *presented) holdsPlaceholder(text string) bool {
 	return slices.ContainsFunc(p.placeholders, func(one string) bool { return strings.Contains(text, one) })
 }
 
-// ends tells whether a text is a placeholder behind what it belongs to: ID:KEY, USER!NAME=KEY.
-func (p *presented) ends(text string) bool {
+// endsWithPlaceholder tells whether a text is a placeholder behind what it belongs to: ID:KEY, USER!NAME=KEY.
+func (p *presented) endsWithPlaceholder(text string) bool {
 	const signs = ":=!/."
 	return slices.ContainsFunc(p.placeholders, func(one string) bool {
 		before, is := strings.CutSuffix(strings.Trim(text, `"'`), one)
@@ -51,7 +51,7 @@ func (p *presented) another(is, value string) bool {
 		named = named && schemes.MatchString(name) && isIdentity(name)
 		name, text = foldName(name), strings.Trim(text, `"'`)
 		switch {
-		case p.is(word) || named && p.is(text) || authorizes && p.ends(word):
+		case p.isPlaceholder(word) || named && p.isPlaceholder(text) || authorizes && p.endsWithPlaceholder(word):
 			has = true
 		case i == 0 && len(words) > 1 && isScheme(word, authorizes):
 		case named && text == "":
@@ -77,7 +77,7 @@ func (p *presented) isPair(coded string) bool {
 	case !both:
 		return false
 	case slices.Contains(p.placeholders, password):
-		return slices.Contains(p.placeholders, user) || isIdentity(user) && !p.holds(user)
+		return slices.Contains(p.placeholders, user) || isIdentity(user) && !p.holdsPlaceholder(user)
 	}
 	return slices.Contains(p.placeholders, user) && saysNothing(password)
 }

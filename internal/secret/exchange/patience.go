@@ -38,29 +38,29 @@ type arrival struct {
 // ownBuffer is how much such a read gives at most, in bytes.
 const ownBuffer = 32 << 10
 
-// next gives what comes next, in p or elsewhere, the caller's until the next call. If t holds bytes back, and
+// nextArrival gives what comes next, in p or elsewhere, the caller's until the next call. If t holds bytes back, and
 // some of them have waited for the whole patience (late), nothing has come.
-func (a *arrivals) next(p []byte, t *tail) (b []byte, late bool, err error) {
+func (a *arrivals) nextArrival(p []byte, t *tail) (b []byte, late bool, err error) {
 	holds := t != nil && len(t.batches) > 0
 	if !holds && !a.reading {
 		n, err := a.from.Read(p)
 		return p[:n], false, err
 	}
 	if !a.reading {
-		a.read()
+		a.readBody()
 	}
 	var came arrival
 	if !holds {
 		came = <-a.came
-	} else if came, late = a.await(t); late {
+	} else if came, late = a.awaitArrival(t); late {
 		return nil, true, nil
 	}
 	a.reading = false
 	return came.b, false, came.err
 }
 
-// read begins to read.
-func (a *arrivals) read() {
+// readBody begins to read.
+func (a *arrivals) readBody() {
 	if a.buf == nil {
 		a.buf, a.came = make([]byte, ownBuffer), make(chan arrival, 1)
 	}
@@ -80,8 +80,8 @@ func (a *arrivals) read() {
 	})
 }
 
-// await waits until something has come, or what t has held for longest has waited for the whole patience (late).
-func (a *arrivals) await(t *tail) (came arrival, late bool) {
+// awaitArrival waits until something has come, or what t has held for longest has waited for the whole patience (late).
+func (a *arrivals) awaitArrival(t *tail) (came arrival, late bool) {
 	select {
 	case came = <-a.came:
 		return came, false

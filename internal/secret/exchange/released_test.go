@@ -29,14 +29,14 @@ func TestReleasedBytesAreMaskedInPlace(t *testing.T) {
 		}
 		for rest := text; rest != ""; {
 			n := 1 + r.IntN(min(len(rest), []int{3, 40, 20_000}[r.IntN(3)]))
-			b, _ := s.take([]byte(rest[:n]), false)
+			b, _ := s.takeMore([]byte(rest[:n]), false)
 			rest = rest[n:]
 			add(b, false)
-			for s.held() > 0 && r.IntN(4) == 0 {
-				add(s.release(1+r.IntN(s.held())), true)
+			for s.heldBytes() > 0 && r.IntN(4) == 0 {
+				add(s.releaseBytes(1+r.IntN(s.heldBytes())), true)
 			}
 		}
-		b, _ := s.take(nil, true)
+		b, _ := s.takeMore(nil, true)
 		add(b, false)
 		if len(got) != len(text) {
 			t.Fatalf("of %d bytes came %d", len(text), len(got))

@@ -221,7 +221,7 @@ func TestWhatAnotherRequestBringsMeanwhile(t *testing.T) {
 	if got := r.Header.Get("Authorization"); got != "Bearer first-secret-value-000001" {
 		t.Fatal(got)
 	}
-	if one.sought().in("second-secret-value-00002") == "" {
+	if one.sought().findInText("second-secret-value-00002") == "" {
 		t.Error("the other request's value is forgotten")
 	}
 }

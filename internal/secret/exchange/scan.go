@@ -49,45 +49,45 @@ type scan struct {
 	passed, given int
 }
 
-// take takes more of the stream in. It gives what can be passed on, in which each needle
+// takeMore takes more of the stream in. It gives what can be passed on, in which each needle
 // is masked by as many letters, and what one that was found is of, "" if there is none. The
 // result is the caller's until the next call. At the end (last) nothing is held.
-func (s *scan) take(more []byte, last bool) (out []byte, of string) {
-	s.renew()
+func (s *scan) takeMore(more []byte, last bool) (out []byte, of string) {
+	s.renewNeedles()
 	if len(s.needles.all) == 0 && (s.known || s.tail.off) {
 		return more, ""
 	}
 	s.forgetGiven()
 	if !last {
-		s.tail.take(more, s.needles)
+		s.tail.takeMore(more, s.needles)
 	}
 	came := len(more)
 	for len(more) > pieceSize {
-		if hit := s.piece(more[:pieceSize], false); hit != "" {
+		if hit := s.scanPiece(more[:pieceSize], false); hit != "" {
 			of = hit
 		}
 		more = more[pieceSize:]
 	}
-	if hit := s.piece(more, last); hit != "" {
+	if hit := s.scanPiece(more, last); hit != "" {
 		of = hit
 	}
 	held := s.begun
 	if !s.known {
-		held = s.tail.hold(came, min(len(s.queue)-s.passed, s.bound()), last)
+		held = s.tail.holdBytes(came, min(len(s.queue)-s.passed, s.boundHeld()), last)
 	}
 	s.given = max(len(s.queue)-held, s.passed)
 	return s.queue[s.passed:s.given], of
 }
 
-// held is how many bytes are held back.
-func (s *scan) held() int { return len(s.queue) - s.given }
+// heldBytes is how many bytes are held back.
+func (s *scan) heldBytes() int { return len(s.queue) - s.given }
 
-// release hands on the first bytes of those that are held back, although no more has come. The result is as
+// releaseBytes hands on the first bytes of those that are held back, although no more has come. The result is as
 // that of take.
-func (s *scan) release(n int) []byte {
+func (s *scan) releaseBytes(n int) []byte {
 	s.forgetGiven()
 	s.given = min(s.passed+n, len(s.queue))
-	s.tail.hold(0, s.held(), false)
+	s.tail.holdBytes(0, s.heldBytes(), false)
 	return s.queue[s.passed:s.given]
 }
 
@@ -99,9 +99,9 @@ func (s *scan) forgetGiven() {
 	}
 }
 
-// bound is how many bytes may be held back at most: as many as a needle takes in any writing, rounded so that it
+// boundHeld is how many bytes may be held back at most: as many as a needle takes in any writing, rounded so that it
 // tells no needle's length.
-func (s *scan) bound() int {
+func (s *scan) boundHeld() int {
 	return max(leastBound, 1<<bits.Len(uint(keptAlways+keptPerByte*s.needles.most-1)))
 }
 
@@ -109,23 +109,23 @@ func (s *scan) bound() int {
 // back, or before, and goes on up to its end; "": none does.
 func (s *scan) beginning(names []string, first int) (of string) {
 	for _, name := range names {
-		needles := s.needles.named(name)
+		needles := s.needles.namedNeedles(name)
 		if len(needles.all) == 0 {
 			continue
 		}
-		l := look(needles, s.buf, false)
+		l := lookThrough(needles, s.buf, false)
 		begun := len(s.buf) - l.hold
-		l.forget()
-		if begun > s.held()-first {
+		l.forgetPiece()
+		if begun > s.heldBytes()-first {
 			return name
 		}
 	}
 	return ""
 }
 
-// renew has the needles be those of now. Without any it keeps those that it has: they are
+// renewNeedles has the needles be those of now. Without any it keeps those that it has: they are
 // forgotten only once nobody waits for the stream.
-func (s *scan) renew() {
+func (s *scan) renewNeedles() {
 	if s.live == nil {
 		return
 	}
@@ -134,14 +134,14 @@ func (s *scan) renew() {
 	}
 }
 
-func (s *scan) piece(more []byte, last bool) (of string) {
+func (s *scan) scanPiece(more []byte, last bool) (of string) {
 	s.queue = append(s.queue, more...)
 	if len(s.needles.all) == 0 {
 		return ""
 	}
 	s.buf = append(s.buf, more...)
-	l := look(s.needles, s.buf, last)
-	defer l.forget()
+	l := lookThrough(s.needles, s.buf, last)
+	defer l.forgetPiece()
 	bound := len(s.buf) - keptAlways - keptPerByte*s.needles.most
 	hold, keep := max(l.hold, bound), max(min(l.keep, l.hold), bound)
 	if last {

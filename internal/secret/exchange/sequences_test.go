@@ -21,10 +21,10 @@ func TestAnEscapeBehindASequencesBeginning(t *testing.T) {
 			for _, size := range []int{1, 7, len(text)} {
 				s, out := scan{needles: sought}, ""
 				for part := range slices.Chunk([]byte(text), size) {
-					got, _ := s.take(slices.Clone(part), false)
+					got, _ := s.takeMore(slices.Clone(part), false)
 					out += string(got)
 				}
-				got, _ := s.take(nil, true)
+				got, _ := s.takeMore(nil, true)
 				if out += string(got); len(out) != len(text) || strings.Contains(out, write(secret)) {
 					t.Errorf("%s behind %q, by %d: %q", name, begins, size, out)
 				}
@@ -72,10 +72,10 @@ func shown(text string) int {
 func scanned(sought *needles, text string, size int) string {
 	s, out := scan{needles: sought}, ""
 	for part := range slices.Chunk([]byte(text), size) {
-		got, _ := s.take(slices.Clone(part), false)
+		got, _ := s.takeMore(slices.Clone(part), false)
 		out += string(got)
 	}
-	got, _ := s.take(nil, true)
+	got, _ := s.takeMore(nil, true)
 	return out + string(got)
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
-// signs tells whether a request is signed, with whatever key, and the credential is one
+// signsRequest tells whether a request is signed, with whatever key, and the credential is one
 // by which it is to be signed anew.
-func (c Credential) signs(r *http.Request) bool {
+func (c Credential) signsRequest(r *http.Request) bool {
 	_, signed, _ := sigv4.Read(r.Header)
 	return c.Sign == SigV4 && signed
 }
@@ -47,8 +47,8 @@ func (d *draft) unsign(credentials []Credential) ([]Use, error) {
 	return []Use{{Secret: signing[i].Secret, Where: "signature " + scope.Service + " " + scope.Region, Sign: &to}}, nil
 }
 
-// sign puts a signature in a request.
-func sign(r *http.Request, signature http.Header) {
+// putSignature puts a signature in a request.
+func putSignature(r *http.Request, signature http.Header) {
 	for _, name := range sigv4.Header() {
 		r.Header.Del(name)
 		if v := signature.Get(name); v != "" {

@@ -29,8 +29,8 @@ var signatureField = regexp.MustCompile(`(?i)name[*0-9]*\s*=[\s"'\\]*(?:[a-z0-9-
 // of which there may be any number, count once.
 const keptName = 512
 
-// refuse takes more of the form in. An error refuses it.
-func (s *signedForm) refuse(more []byte) error {
+// checkMore takes more of the form in. An error refuses it.
+func (s *signedForm) checkMore(more []byte) error {
 	if s == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ func NewSought(texts ...string) *Sought {
 }
 
 // In tells whether a text has one of them in it.
-func (s *Sought) In(text string) bool { return s != nil && s.needles.in(text) != "" }
+func (s *Sought) In(text string) bool { return s != nil && s.needles.findInText(text) != "" }
 
 // Mask masks them in a header's values, by as many letters. A field whose name has one is removed.
 func (s *Sought) Mask(h http.Header) {
@@ -55,7 +55,7 @@ type Search struct {
 // the result is the caller's until the next call. With last nothing comes behind it, and nothing is held
 // back.
 func (s *Search) Take(more []byte, last bool) []byte {
-	out, of := s.scan.take(more, last)
+	out, of := s.scan.takeMore(more, last)
 	s.Found = s.Found || of != ""
 	return out
 }

@@ -9,9 +9,9 @@ const maxStops = 3
 // tooManyStops is why a run gets no secret any more.
 const tooManyStops = "several answers to this sandbox have stopped within what may be a secret, which is how a secret is guessed letter by letter, so its requests get no secret any more; the operator finds which in the log, and another sandbox has to be made"
 
-// stop has a run's answer that can't be handed on counted, if it is within a secret. It tells whether there were too
+// countStopped has a run's answer that can't be handed on counted, if it is within a secret. It tells whether there were too
 // many before: nobody learns any more then whether this one is.
-func (r *Runs) stop(run string, within bool) (tooMany bool) {
+func (r *Runs) countStopped(run string, within bool) (tooMany bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stops[run] >= maxStops {
@@ -34,13 +34,13 @@ func (r *Runs) stoppedTooOften(run string) bool {
 // That is so if its host gets one, and what is held ends in the beginning of that secret, of which some
 // is within the first bytes. It is on record as an alarm then.
 func (e *Exchange) refuseStopped(a *http.Response, s *scan, first int) error {
-	asked := gotOf(a)
+	asked := gotOfAnswer(a)
 	if len(asked.known) == 0 || first == 0 {
 		return nil
 	}
 	of := s.beginning(asked.known, first)
 	switch {
-	case e.runs.stop(e.run, of != ""):
+	case e.runs.countStopped(e.run, of != ""):
 		return &Refused{Sentence: tooManyStops}
 	case of != "":
 		return &Refused{Sentence: e.keeper.Leaked(contextOf(a), asked.said, Leak{Secret: of, Where: "answer", Answer: true}), Leak: true}

@@ -129,7 +129,7 @@ func TestAnAnswerThatComesAfterTooManyStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range maxStops {
-			x.runs.stop(x.run, true)
+			x.runs.countStopped(x.run, true)
 		}
 		err := x.Incoming(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r})
 		if refused := err != nil && err.Error() == tooManyStops; refused != gets {
@@ -177,7 +177,7 @@ func TestOnlyTimeInWhichSomebodyWaitsCounts(t *testing.T) {
 					t.Fatalf("%q, %v", begun[:n], err)
 				}
 				if body := a.Body.(*incoming); reads { // as if it had waited for less than the patience
-					body.arrivals.read()
+					body.arrivals.readBody()
 				}
 				time.Sleep(time.Hour)
 				if rest, err := io.ReadAll(a.Body); err != nil || string(rest) != strings.Repeat("x", len(guessed))+"]" {
@@ -195,7 +195,7 @@ func TestAPlaceholderInAMessageIsToldWithoutTheSecret(t *testing.T) {
 		k := &pathKeeper{}
 		e := New([]Credential{c}, all(), k)
 		r := post(t, "/v1", "", "")
-		if c.swaps(Path) {
+		if c.swapsIn(Path) {
 			r = post(t, "/bot"+fake+"/updates", "", "")
 		}
 		want := r.URL.Path

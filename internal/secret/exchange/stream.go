@@ -31,10 +31,10 @@ type outgoing struct {
 func (o *outgoing) Read(p []byte) (int, error) {
 	for len(o.ready) == 0 && o.err == nil && len(p) > 0 {
 		n, err := o.from.Read(p)
-		if o.err = o.form.refuse(p[:n]); o.err != nil {
+		if o.err = o.form.checkMore(p[:n]); o.err != nil {
 			return 0, o.err
 		}
-		out, of := o.scan.take(p[:n], err != nil)
+		out, of := o.scan.takeMore(p[:n], err != nil)
 		where := "body"
 		if err != nil && of == "" {
 			of, where = o.inTrailer(), "trailer"
@@ -63,7 +63,7 @@ func (o *outgoing) Read(p []byte) (int, error) {
 func (o *outgoing) inTrailer() string {
 	for name, values := range o.trailer {
 		for _, v := range append(values, name) {
-			if of := o.exchange.strays.in(v); of != "" {
+			if of := o.exchange.strays.findInText(v); of != "" {
 				return of
 			}
 		}
@@ -89,16 +89,16 @@ type incoming struct {
 // Read implements io.Reader.
 func (i *incoming) Read(p []byte) (int, error) {
 	for len(i.ready) == 0 && i.err == nil && len(p) > 0 {
-		b, late, err := i.arrivals.next(p, &i.scan.tail)
+		b, late, err := i.arrivals.nextArrival(p, &i.scan.tail)
 		if late {
-			i.goOn()
+			i.handOn()
 			continue
 		}
 		if wrong := i.exchange.hearOf(i.answer, len(b), err); wrong != nil {
 			i.err = wrong
 			return 0, wrong
 		}
-		i.take(b, err)
+		i.takeRead(b, err)
 	}
 	n := copy(p, i.ready)
 	i.ready = i.ready[n:]
@@ -108,12 +108,12 @@ func (i *incoming) Read(p []byte) (int, error) {
 	return n, i.err
 }
 
-// take takes what was read, with why no more comes.
-func (i *incoming) take(b []byte, err error) {
-	end := endOf(i.answer, err)
-	i.ready, _ = i.scan.take(b, end == wholeEnd)
+// takeRead takes what was read, with why no more comes.
+func (i *incoming) takeRead(b []byte, err error) {
+	end := answerEnd(i.answer, err)
+	i.ready, _ = i.scan.takeMore(b, end == wholeEnd)
 	why := i.unreadable
-	if i.part != "" && i.exchange.runs.knows(i.exchange.run, gotOf(i.answer).known) {
+	if i.part != "" && i.exchange.runs.knowsValue(i.exchange.run, gotOfAnswer(i.answer).known) {
 		why = i.part
 	}
 	if why != "" && len(i.scan.needles.all) > 0 {
@@ -122,11 +122,11 @@ func (i *incoming) take(b []byte, err error) {
 	}
 	if end == openEnd {
 		ready := slices.Clone(i.ready)
-		if i.err = i.exchange.refuseStopped(i.answer, &i.scan, i.scan.held()); i.err != nil {
+		if i.err = i.exchange.refuseStopped(i.answer, &i.scan, i.scan.heldBytes()); i.err != nil {
 			i.ready = ready
 			return
 		}
-		rest, _ := i.scan.take(nil, true)
+		rest, _ := i.scan.takeMore(nil, true)
 		i.ready = append(ready, rest...)
 	}
 	if i.err = err; err != nil {
@@ -134,11 +134,11 @@ func (i *incoming) take(b []byte, err error) {
 	}
 }
 
-// goOn hands on what was held for long enough.
-func (i *incoming) goOn() {
-	due := i.scan.tail.due()
+// handOn hands on what was held for long enough.
+func (i *incoming) handOn() {
+	due := i.scan.tail.dueBytes()
 	if i.err = i.exchange.refuseStopped(i.answer, &i.scan, due); i.err == nil {
-		i.ready = i.scan.release(due)
+		i.ready = i.scan.releaseBytes(due)
 	}
 }
 
@@ -154,12 +154,12 @@ const (
 	brokenEnd
 )
 
-// endOf is the end of an answer at an error of a read.
-func endOf(a *http.Response, err error) int {
+// answerEnd is the end of an answer at an error of a read.
+func answerEnd(a *http.Response, err error) int {
 	switch {
 	case err == nil:
 		return noEnd
-	case len(gotOf(a).known) == 0:
+	case len(gotOfAnswer(a).known) == 0:
 		return wholeEnd
 	case !errors.Is(err, io.EOF) || a.StatusCode == http.StatusSwitchingProtocols:
 		return brokenEnd
@@ -174,7 +174,7 @@ func (e *Exchange) hearOf(a *http.Response, n int, read error) error {
 	if n == 0 && !errors.Is(read, io.EOF) {
 		return nil
 	}
-	return e.hear(contextOf(a))
+	return e.hearAnswer(contextOf(a))
 }
 
 // Close implements io.Closer. It ends a read that is under way.

@@ -34,8 +34,8 @@ var ending = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
 	return all
 }()
 
-// take takes more of the stream in. The needles count only as to whether one has an end in it.
-func (t *tail) take(more []byte, needles *needles) {
+// takeMore takes more of the stream in. The needles count only as to whether one has an end in it.
+func (t *tail) takeMore(more []byte, needles *needles) {
 	from := 0
 	if t.framing != nil {
 		if end := t.framing.take(more); end >= 0 && !t.framing.within(needles) {
@@ -48,15 +48,15 @@ func (t *tail) take(more []byte, needles *needles) {
 	}
 	t.behind += len(text)
 	for _, c := range text {
-		if t.letters = t.letters || !blank(c); t.letters {
+		if t.letters = t.letters || !isBlank(c); t.letters {
 			break
 		}
 	}
 }
 
-// hold is how many bytes wait, of which so many have come just now: at most bound, and none at the stream's end,
+// holdBytes is how many bytes wait, of which so many have come just now: at most bound, and none at the stream's end,
 // behind which another may begin.
-func (t *tail) hold(came, bound int, last bool) (held int) {
+func (t *tail) holdBytes(came, bound int, last bool) (held int) {
 	if last {
 		t.behind, t.letters, t.near = 0, false, nearby{}
 	}
@@ -82,8 +82,8 @@ func (t *tail) hold(came, bound int, last bool) (held int) {
 	return held
 }
 
-// due is how many of the held bytes have waited for the whole patience.
-func (t *tail) due() (bytes int) {
+// dueBytes is how many of the held bytes have waited for the whole patience.
+func (t *tail) dueBytes() (bytes int) {
 	for _, b := range t.batches {
 		if b.since+partsOfPatience <= t.waited {
 			bytes += b.bytes
@@ -92,4 +92,4 @@ func (t *tail) due() (bytes int) {
 	return bytes
 }
 
-func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+func isBlank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

@@ -90,9 +90,9 @@ func TestATailEndsWherePiecesOfTextDo(t *testing.T) {
 	} {
 		for at := range len(text) + 1 {
 			s := scan{needles: &needles{}}
-			_, _ = s.take([]byte(text[:at]), false)
-			if _, _ = s.take([]byte(text[at:]), false); s.held() != held {
-				t.Errorf("%q, parted at %d: %d bytes wait, not %d", text, at, s.held(), held)
+			_, _ = s.takeMore([]byte(text[:at]), false)
+			if _, _ = s.takeMore([]byte(text[at:]), false); s.heldBytes() != held {
+				t.Errorf("%q, parted at %d: %d bytes wait, not %d", text, at, s.heldBytes(), held)
 			}
 		}
 	}

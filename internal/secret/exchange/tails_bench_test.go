@@ -18,7 +18,7 @@ func BenchmarkTails(b *testing.B) {
 			for b.Loop() {
 				var t tail
 				for at := 0; at < len(text); at += 32 << 10 {
-					t.take(text[at:min(at+32<<10, len(text))], needles)
+					t.takeMore(text[at:min(at+32<<10, len(text))], needles)
 				}
 			}
 		})

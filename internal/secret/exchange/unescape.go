@@ -94,7 +94,7 @@ func readLeniently(b []byte) (meant [4]byte, size, n int) {
 
 // escapeIn reads an escape in a text that may end here: what is only the beginning of one
 // then stands for itself, but for one that needs no end.
-func escapeIn(read reader, b []byte, last bool) (meant [4]byte, size, n int) {
+func escapeIn(read escapeReader, b []byte, last bool) (meant [4]byte, size, n int) {
 	meant, size, n = read(b)
 	if n >= 0 || !last {
 		return meant, size, n
@@ -148,7 +148,7 @@ func backslash(b []byte) (meant [4]byte, size, n int) {
 		value, n := digits(b, i+1, 8)
 		return character(value, n)
 	case '0', '1', '2', '3':
-		return octal(b, i)
+		return parseOctal(b, i)
 	default: // shells and patterns have one before whatever they would read otherwise
 		if c < '!' || c > '~' || c == '\\' || letterOrDigit(c) {
 			return meant, 0, 0
@@ -158,7 +158,7 @@ func backslash(b []byte) (meant [4]byte, size, n int) {
 	return meant, 1, i + 1
 }
 
-func letterOrDigit(c byte) bool { return digit(c) >= 0 || 'a' <= c|0x20 && c|0x20 <= 'z' }
+func letterOrDigit(c byte) bool { return digitValue(c) >= 0 || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // braced reads digits in braces.
 func braced(b []byte, at int) (meant [4]byte, size, n int) {
@@ -171,10 +171,10 @@ func braced(b []byte, at int) (meant [4]byte, size, n int) {
 		case i == at && b[i] == '{':
 		case i > at+1 && b[i] == '}':
 			return character(value, i+1)
-		case i == at || digit(b[i]) < 0:
+		case i == at || digitValue(b[i]) < 0:
 			return meant, 0, 0
 		default:
-			value = min(value<<4|digit(b[i]), utf8.MaxRune+1)
+			value = min(value<<4|digitValue(b[i]), utf8.MaxRune+1)
 		}
 	}
 	return meant, 0, 0
@@ -206,8 +206,8 @@ func unicodeEscape(b []byte, at int) (meant [4]byte, size, n int) {
 	return character(value, n)
 }
 
-// octal reads three digits.
-func octal(b []byte, at int) (meant [4]byte, size, n int) {
+// parseOctal reads three digits.
+func parseOctal(b []byte, at int) (meant [4]byte, size, n int) {
 	value := 0
 	for i := at; i < at+3; i++ {
 		if i == len(b) {
@@ -228,7 +228,7 @@ func digits(b []byte, from, many int) (value, n int) {
 		if i >= len(b) {
 			return 0, -1
 		}
-		d := digit(b[i])
+		d := digitValue(b[i])
 		if d < 0 {
 			return 0, 0
 		}
@@ -251,7 +251,7 @@ func reference(b []byte) (meant [4]byte, size, n int) {
 		return meant, 0, -1
 	}
 	if b[1] != '#' {
-		return named(b)
+		return parseNamed(b)
 	}
 	const most = 30 // digits, of which the first may be zeros
 	base, i := 10, 2
@@ -260,7 +260,7 @@ func reference(b []byte) (meant [4]byte, size, n int) {
 	}
 	value, from := 0, i
 	for ; i < len(b) && i < from+most; i++ {
-		d := digit(b[i])
+		d := digitValue(b[i])
 		if d < 0 || d >= base {
 			break
 		}
@@ -277,9 +277,9 @@ func reference(b []byte) (meant [4]byte, size, n int) {
 	return character(value, i)
 }
 
-// named reads a reference by a name. Without its semicolon it is one of the four that
+// parseNamed reads a reference by a name. Without its semicolon it is one of the four that
 // readers take so.
-func named(b []byte) (meant [4]byte, size, n int) {
+func parseNamed(b []byte) (meant [4]byte, size, n int) {
 	i := 1
 	for i < len(b) && i < maxName && letterOrDigit(b[i]) {
 		i++
@@ -310,7 +310,7 @@ func legacy(b []byte, name string) int {
 	return 0
 }
 
-func digit(c byte) int {
+func digitValue(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
 		return int(c - '0')

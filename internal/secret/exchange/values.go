@@ -57,10 +57,10 @@ type values struct {
 	moment       uint64        // up to which Lent has told
 }
 
-// begin has a run's request count as under way until its context ends. It comes before the
+// beginRequest has a run's request count as under way until its context ends. It comes before the
 // request's secrets are asked for: what another request brings meanwhile is kept for its
 // answer, too.
-func (r *Runs) begin(request context.Context, run string) {
+func (r *Runs) beginRequest(request context.Context, run string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.all[run]
@@ -71,12 +71,12 @@ func (r *Runs) begin(request context.Context, run string) {
 		r.all[run] = v
 	}
 	v.underway++
-	errand.When(request, func() { r.end(run, v) })
+	errand.When(request, func() { r.endRequest(run, v) })
 }
 
-// end has a request count no more. After a run's last one its values are forgotten: the next
+// endRequest has a request count no more. After a run's last one its values are forgotten: the next
 // request gets them anew, and they must not lie about meanwhile.
-func (r *Runs) end(run string, v *values) {
+func (r *Runs) endRequest(run string, v *values) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if v.underway--; v.underway == 0 {
@@ -84,9 +84,9 @@ func (r *Runs) end(run string, v *values) {
 	}
 }
 
-// know adds what a request of the run was given, beside what was there before: a value that was
+// knowGiven adds what a request of the run was given, beside what was there before: a value that was
 // renewed may still come back.
-func (r *Runs) know(run string, given Given) {
+func (r *Runs) knowGiven(run string, given Given) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.all[run]
@@ -97,20 +97,20 @@ func (r *Runs) know(run string, given Given) {
 	for name, text := range given.Secrets {
 		own[name] = []string{text}
 	}
-	v.add(own, given.Others)
+	v.addValues(own, given.Others)
 }
 
-// knows tells whether the run knows a value of one of these secrets.
-func (r *Runs) knows(run string, names []string) bool {
+// knowsValue tells whether the run knows a value of one of these secrets.
+func (r *Runs) knowsValue(run string, names []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.all[run]
 	return v != nil && slices.ContainsFunc(names, func(name string) bool { return len(v.texts[name]) > 0 })
 }
 
-// hear asks Lent, for what has come of an answer by now. Many answers of a run share an ask that begins when
+// hearLent asks Lent, for what has come of an answer by now. Many answers of a run share an ask that begins when
 // they wait for it. The caller does not hold mu.
-func (r *Runs) hear(ctx context.Context, run string) error {
+func (r *Runs) hearLent(ctx context.Context, run string) error {
 	r.mu.Lock()
 	v := r.all[run]
 	if r.lent == nil || v == nil {
@@ -145,12 +145,12 @@ func (r *Runs) hear(ctx context.Context, run string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v.heard, v.moment = ask, since
-	v.add(all...)
+	v.addValues(all...)
 	return nil
 }
 
-// add has more be sought. The Runs' mutex is held.
-func (v *values) add(all ...map[string][]string) {
+// addValues has more be sought. The Runs' mutex is held.
+func (v *values) addValues(all ...map[string][]string) {
 	before := len(v.has)
 	for _, more := range all {
 		for name, texts := range more {

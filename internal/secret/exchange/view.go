@@ -24,36 +24,36 @@ type view struct {
 	foreign            bool // it was read in another dialect once
 }
 
-func (v view) start(i int) int {
+func (v view) startOf(i int) int {
 	if v.from == nil {
 		return i
 	}
 	return int(v.from[i])
 }
 
-func (v view) end(i int) int {
+func (v view) endOf(i int) int {
 	if v.to == nil {
 		return i + 1
 	}
 	return int(v.to[i])
 }
 
-// add adds a byte that is made of those from one to another of a view.
-func (v *view) add(c byte, of view, first, last int) {
+// addByte adds a byte that is made of those from one to another of a view.
+func (v *view) addByte(c byte, of view, first, last int) {
 	v.b = append(v.b, c)
-	v.from, v.to = append(v.from, int32(of.start(first))), append(v.to, int32(of.end(last)))
+	v.from, v.to = append(v.from, int32(of.startOf(first))), append(v.to, int32(of.endOf(last)))
 }
 
-// span is a part of a piece.
-type span struct{ from, to int }
+// pieceSpan is a part of a piece.
+type pieceSpan struct{ from, to int }
 
 // looker looks through one piece of a stream, in all its views.
 type looker struct {
 	needles finder
-	found   []span // of needles
-	of      string // what one of these is of
-	hold    int    // from where on nothing may be passed on yet
-	keep    int    // from where on the next piece has to know it
+	found   []pieceSpan // of needles
+	of      string      // what one of these is of
+	hold    int         // from where on nothing may be passed on yet
+	keep    int         // from where on the next piece has to know it
 
 	views [maxDepth + 1]view  // whose memory is used again, by depth
 	texts [maxDepth + 1]view  // as above: what of the views is legible
@@ -64,27 +64,27 @@ var lookers = sync.Pool{New: func() any { return &looker{} }} //nolint:gocheckno
 
 // finder finds what is looked for in a text as it is.
 type finder interface {
-	// find visits all that is found, and what it is of.
-	find(b []byte, visit func(from, to int, of string))
-	// begun is how many bytes at the end of a text may be the beginning of one.
-	begun(b []byte) int
+	// findNeedles visits all that is found, and what it is of.
+	findNeedles(b []byte, visit func(from, to int, of string))
+	// lengthBegun is how many bytes at the end of a text may be the beginning of one.
+	lengthBegun(b []byte) int
 	// shortest is the least number of bytes that one has.
 	shortest() int
-	// hides is the least number of bytes of a writing that is to be read anew, and is UTF-8; 0: there are others.
-	hides() int
+	// leastHidden is the least number of bytes of a writing that is to be read anew, and is UTF-8; 0: there are others.
+	leastHidden() int
 }
 
-// look looks through a piece. The result is to be forgotten.
-func look(n finder, piece []byte, last bool) *looker {
+// lookThrough looks through a piece. The result is to be forgotten.
+func lookThrough(n finder, piece []byte, last bool) *looker {
 	l := lookers.Get().(*looker)
 	l.needles, l.found, l.of, l.hold, l.keep = n, l.found[:0], "", len(piece), len(piece)
 	l.through(view{b: piece, open: !last}, 0)
-	l.merge()
+	l.mergeFound()
 	return l
 }
 
-// forget has what was looked through not lie about.
-func (l *looker) forget() {
+// forgetPiece has what was looked through not lie about.
+func (l *looker) forgetPiece() {
 	l.needles = nil
 	for i := range l.views {
 		clear(l.views[i].b[:cap(l.views[i].b)])
@@ -96,18 +96,18 @@ func (l *looker) forget() {
 
 // through looks for needles in a view, and in the views of it.
 func (l *looker) through(v view, depth int) {
-	l.needles.find(v.b, func(from, to int, of string) {
-		l.found, l.of = append(l.found, span{v.start(from), v.end(to - 1)}), of
+	l.needles.findNeedles(v.b, func(from, to int, of string) {
+		l.found, l.of = append(l.found, pieceSpan{v.startOf(from), v.endOf(to - 1)}), of
 	})
 	if v.open {
-		if n := l.needles.begun(v.b); n > 0 {
-			l.begun(v.start(len(v.b)-n), n >= hush)
+		if n := l.needles.lengthBegun(v.b); n > 0 {
+			l.noteBegun(v.startOf(len(v.b)-n), n >= hush)
 		}
 	}
 	if depth == maxDepth {
 		return
 	}
-	if least := l.needles.hides(); least > 0 {
+	if least := l.needles.leastHidden(); least > 0 {
 		ok := false
 		if v, ok = l.legible(v, least, depth); !ok {
 			return
@@ -122,12 +122,12 @@ func (l *looker) through(v view, depth int) {
 		}
 	}
 	if v.decoded < maxDecoded {
-		l.decode(v, depth+1)
+		l.decodeView(v, depth+1)
 	}
 }
 
-// begun takes that something may begin in the piece and go on behind it.
-func (l *looker) begun(at int, held bool) {
+// noteBegun takes that something may begin in the piece and go on behind it.
+func (l *looker) noteBegun(at int, held bool) {
 	l.keep = min(l.keep, at)
 	if held {
 		l.hold = min(l.hold, at)
@@ -136,7 +136,7 @@ func (l *looker) begun(at int, held bool) {
 
 // unescape looks at what a view means to who reads its escapes. What is of another dialect than
 // the usual one is not decoded: nobody writes base64 in letters of these.
-func (l *looker) unescape(v view, depth int, read reader, foreign bool) {
+func (l *looker) unescape(v view, depth int, read escapeReader, foreign bool) {
 	i := nextEscape(v.b, 0)
 	if i == len(v.b) {
 		return
@@ -148,14 +148,14 @@ func (l *looker) unescape(v view, depth int, read reader, foreign bool) {
 		meant, size, n := escapeIn(read, v.b[i:], !v.open)
 		switch {
 		case n > 0:
-			u.same(v, done, i)
+			u.addSame(v, done, i)
 			for _, c := range meant[:size] {
-				u.add(c, v, i, i+n-1)
+				u.addByte(c, v, i, i+n-1)
 			}
 			changed, done = true, i+n
 			i = nextEscape(v.b, done)
 		case n < 0 && len(v.b)-i < maxEscape:
-			l.begun(v.start(i), false)
+			l.noteBegun(v.startOf(i), false)
 			changed, end = true, i
 		default:
 			i = afterNone(v.b, i)
@@ -164,7 +164,7 @@ func (l *looker) unescape(v view, depth int, read reader, foreign bool) {
 	if !changed {
 		return
 	}
-	u.same(v, done, end)
+	u.addSame(v, done, end)
 	meant := view{u.b, u.from, u.to, v.open, v.unescaped + 1, v.decoded, v.foreign}
 	if foreign {
 		meant.decoded, meant.foreign = maxDecoded, true
@@ -172,8 +172,8 @@ func (l *looker) unescape(v view, depth int, read reader, foreign bool) {
 	l.through(meant, depth)
 }
 
-// same adds what stands for itself.
-func (v *view) same(of view, from, to int) {
+// addSame adds what stands for itself.
+func (v *view) addSame(of view, from, to int) {
 	v.b = append(v.b, of.b[from:to]...)
 	if of.from != nil {
 		v.from, v.to = append(v.from, of.from[from:to]...), append(v.to, of.to[from:to]...)
@@ -209,10 +209,10 @@ func nibble(sextet byte) (value byte, is bool) {
 	return 0, false
 }
 
-// decode looks at what a view means to who decodes base64 or hexadecimal in it, at any
+// decodeView looks at what a view means to who decodes base64 or hexadecimal in it, at any
 // alignment and with line breaks in it. A blank that indents a line is a plus in a form, which begins a
 // line of base64 as well, so both are read where there is one.
-func (l *looker) decode(v view, depth int) {
+func (l *looker) decodeView(v view, depth int) {
 	l.decodeWith(v, depth, " \t\r\n")
 	if bytes.Contains(v.b, []byte("\n+")) || bytes.Contains(v.b, []byte("\r+")) {
 		l.decodeWith(v, depth, " \t\r\n+")
@@ -222,7 +222,7 @@ func (l *looker) decode(v view, depth int) {
 // decodeWith is decode with what may stand between a line's end and the next line's letters.
 func (l *looker) decodeWith(v view, depth int, indents string) {
 	r := &l.runs[depth]
-	open := r.read(v, l.needles.shortest()*4/3, indents)
+	open := r.readRuns(v, l.needles.shortest()*4/3, indents)
 	if len(r.values) == 0 {
 		return
 	}
@@ -231,7 +231,7 @@ func (l *looker) decodeWith(v view, depth int, indents string) {
 		u.b, u.from, u.to = u.b[:0], u.from[:0], u.to[:0]
 		left := r.base64(v, u, phase)
 		if open && left >= 0 {
-			l.begun(v.start(left), false)
+			l.noteBegun(v.startOf(left), false)
 		}
 		l.through(view{u.b, u.from, u.to, open, v.unescaped, v.decoded + 1, v.foreign}, depth)
 	}
@@ -240,7 +240,7 @@ func (l *looker) decodeWith(v view, depth int, indents string) {
 		u.b, u.from, u.to = u.b[:0], u.from[:0], u.to[:0]
 		left := r.hexadecimal(v, u, phase, 2*l.needles.shortest(), open)
 		if open && left >= 0 {
-			l.begun(v.start(left), false)
+			l.noteBegun(v.startOf(left), false)
 		}
 		if len(u.b) > 0 {
 			l.through(view{u.b, u.from, u.to, open, v.unescaped, v.decoded + 1, v.foreign}, depth)
@@ -248,10 +248,10 @@ func (l *looker) decodeWith(v view, depth int, indents string) {
 	}
 }
 
-// merge sorts what was found, and has nothing be held that begins within it: that is masked already. The next piece
+// mergeFound sorts what was found, and has nothing be held that begins within it: that is masked already. The next piece
 // is read with it all the same: a text may be found up to an end of its own, and in another reading go on behind that.
-func (l *looker) merge() {
-	slices.SortFunc(l.found, func(a, b span) int { return a.from - b.from })
+func (l *looker) mergeFound() {
+	slices.SortFunc(l.found, func(a, b pieceSpan) int { return a.from - b.from })
 	merged := l.found[:0]
 	for _, s := range l.found {
 		if last := len(merged) - 1; last >= 0 && s.from <= merged[last].to {

@@ -21,7 +21,7 @@ var errFrames = errors.New("the frames of a WebSocket can't be read, so nobody c
 // placeholder leaves by them.
 func (e *Exchange) messages(a *http.Response, both io.ReadWriteCloser) io.ReadWriteCloser {
 	return &websocket{
-		ReadWriteCloser: both, arrivals: arrivals{from: both, patience: gotOf(a).patience()}, answer: a, exchange: e,
+		ReadWriteCloser: both, arrivals: arrivals{from: both, patience: gotOfAnswer(a).patience()}, answer: a, exchange: e,
 		in: frames{scan: e.scanOf(nil)}, out: frames{scan: scan{needles: e.strays, known: true}, masked: true},
 	}
 }
@@ -40,15 +40,15 @@ type websocket struct {
 // Read implements io.Reader.
 func (w *websocket) Read(p []byte) (int, error) {
 	for len(w.ready) == 0 && w.err == nil && len(p) > 0 {
-		b, late, err := w.arrivals.next(p, &w.in.scan.tail)
+		b, late, err := w.arrivals.nextArrival(p, &w.in.scan.tail)
 		if late {
-			w.goOn()
+			w.handOn()
 			continue
 		}
 		if w.err = w.exchange.hearOf(w.answer, len(b), err); w.err != nil {
 			return 0, w.err
 		}
-		w.take(b, err)
+		w.takeRead(b, err)
 	}
 	n := copy(p, w.ready)
 	w.ready = w.ready[n:]
@@ -58,29 +58,29 @@ func (w *websocket) Read(p []byte) (int, error) {
 	return n, w.err
 }
 
-// take takes what was read, with why no more comes.
-func (w *websocket) take(b []byte, err error) {
+// takeRead takes what was read, with why no more comes.
+func (w *websocket) takeRead(b []byte, err error) {
 	var wrong error
-	w.ready, _, wrong = w.in.take(b, endOf(w.answer, err) == wholeEnd)
+	w.ready, _, wrong = w.in.takeBytes(b, answerEnd(w.answer, err) == wholeEnd)
 	if w.err = err; wrong != nil {
 		w.err = wrong
 	}
 }
 
-// goOn hands on what was held for long enough.
-func (w *websocket) goOn() {
-	due := w.in.scan.tail.due()
+// handOn hands on what was held for long enough.
+func (w *websocket) handOn() {
+	due := w.in.scan.tail.dueBytes()
 	if w.err = w.exchange.refuseStopped(w.answer, &w.in.scan, due); w.err == nil {
-		w.ready = w.in.release(due)
+		w.ready = w.in.releaseBytes(due)
 	}
 }
 
 // Write implements io.Writer.
 func (w *websocket) Write(p []byte) (int, error) {
-	out, of, err := w.out.take(p, false)
+	out, of, err := w.out.takeBytes(p, false)
 	if of != "" && w.answer.Request != nil {
 		r := w.answer.Request
-		said := gotOf(w.answer).said
+		said := gotOfAnswer(w.answer).said
 		if said == (Request{}) { // it got nothing, so what it asked for is no secret
 			said = requestOf(r)
 		}
@@ -128,13 +128,13 @@ type head struct {
 	bytes  []byte
 }
 
-// take takes what has come. It gives what may go on, and what a needle in it is of. The
+// takeBytes takes what has come. It gives what may go on, and what a needle in it is of. The
 // result is the caller's until the next call.
-func (f *frames) take(b []byte, last bool) (out []byte, of string, err error) {
+func (f *frames) takeBytes(b []byte, last bool) (out []byte, of string, err error) {
 	f.out = f.out[:0]
 	for len(b) > 0 || f.begun && f.left == 0 {
 		if !f.begun {
-			n, err := f.begin(b)
+			n, err := f.beginFrame(b)
 			if b = b[n:]; err != nil {
 				return f.out, of, err
 			}
@@ -144,7 +144,7 @@ func (f *frames) take(b []byte, last bool) (out []byte, of string, err error) {
 		}
 		part := b[:min(uint64(len(b)), f.left)]
 		b, f.left = b[len(part):], f.left-uint64(len(part))
-		hit := f.carry(part)
+		hit := f.carryPart(part)
 		if f.left == 0 {
 			f.begun, f.head = false, nil
 		}
@@ -153,7 +153,7 @@ func (f *frames) take(b []byte, last bool) (out []byte, of string, err error) {
 		}
 	}
 	if last {
-		f.give(f.scan.take(nil, true))
+		f.giveBytes(f.scan.takeMore(nil, true))
 		if f.out = append(f.out, f.control...); !f.begun { // what was cut off
 			f.out = append(f.out, f.head...)
 		}
@@ -161,8 +161,8 @@ func (f *frames) take(b []byte, last bool) (out []byte, of string, err error) {
 	return f.out, of, nil
 }
 
-// begin reads a frame's head.
-func (f *frames) begin(b []byte) (n int, err error) {
+// beginFrame reads a frame's head.
+func (f *frames) beginFrame(b []byte) (n int, err error) {
 	for n < len(b) && !f.begun {
 		f.head = append(f.head, b[n])
 		n++
@@ -193,7 +193,7 @@ func (f *frames) begin(b []byte) (n int, err error) {
 		f.control = append([]byte(nil), f.head...)
 		return n, nil
 	}
-	return n, f.wait(f.head)
+	return n, f.waitBehind(f.head)
 }
 
 // headSize is how long the head is, as far as that is known; below 0: it is none that
@@ -221,8 +221,8 @@ func (f *frames) headSize() int {
 	return size
 }
 
-// wait has a frame, or the head of one, stand behind what the scan holds.
-func (f *frames) wait(b []byte) error {
+// waitBehind has a frame, or the head of one, stand behind what the scan holds.
+func (f *frames) waitBehind(b []byte) error {
 	if len(f.raw) == 0 {
 		f.out = append(f.out, b...)
 		return nil
@@ -234,8 +234,8 @@ func (f *frames) wait(b []byte) error {
 	return nil
 }
 
-// carry looks through what a frame carries.
-func (f *frames) carry(part []byte) (of string) {
+// carryPart looks through what a frame carries.
+func (f *frames) carryPart(part []byte) (of string) {
 	plain := append([]byte(nil), part...)
 	for i := range plain {
 		if f.key != nil {
@@ -247,7 +247,7 @@ func (f *frames) carry(part []byte) (of string) {
 		return f.carryControl(part)
 	}
 	f.raw = append(f.raw, part...)
-	return f.give(f.scan.take(plain, f.final && f.left == 0))
+	return f.giveBytes(f.scan.takeMore(plain, f.final && f.left == 0))
 }
 
 // carryControl looks through a control frame once it is whole.
@@ -263,27 +263,27 @@ func (f *frames) carryControl(part []byte) (of string) {
 			plain[i] ^= f.key[i%len(f.key)]
 		}
 	}
-	f.scan.renew()
-	if of = f.scan.needles.in(string(plain)); of != "" && f.key == nil {
+	f.scan.renewNeedles()
+	if of = f.scan.needles.findInText(string(plain)); of != "" && f.key == nil {
 		copy(said, f.scan.needles.masked(string(plain)))
 	}
-	if f.wait(f.control) != nil {
+	if f.waitBehind(f.control) != nil {
 		f.out = append(f.out, f.control...) // early, which nobody can tell of a control frame
 	}
 	f.control = nil
 	return of
 }
 
-// release gives the first bytes of what is held, with the heads between them. The result is the caller's until the
+// releaseBytes gives the first bytes of what is held, with the heads between them. The result is the caller's until the
 // next call.
-func (f *frames) release(n int) []byte {
+func (f *frames) releaseBytes(n int) []byte {
 	f.out = f.out[:0]
-	f.give(f.scan.release(n), "")
+	f.giveBytes(f.scan.releaseBytes(n), "")
 	return f.out
 }
 
-// give gives what the scan lets go, with the heads that wait behind it.
-func (f *frames) give(plain []byte, of string) string {
+// giveBytes gives what the scan lets go, with the heads that wait behind it.
+func (f *frames) giveBytes(plain []byte, of string) string {
 	given := plain
 	if f.masked {
 		given = f.raw[:len(plain)]

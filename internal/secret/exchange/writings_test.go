@@ -150,10 +150,10 @@ func TestWritings(t *testing.T) {
 					if most == len(text) {
 						n = most
 					}
-					part, _ := s.take([]byte(rest[:n]), n == len(rest))
+					part, _ := s.takeMore([]byte(rest[:n]), n == len(rest))
 					out, rest = out+string(part), rest[n:]
 				}
-				if len(out) != len(text) || strings.Count(out, "x") < len(value)*2/3 || sought.in(out) != "" {
+				if len(out) != len(text) || strings.Count(out, "x") < len(value)*2/3 || sought.findInText(out) != "" {
 					t.Errorf("%s of %q in pieces of %d: %q", name, value, most, out)
 				}
 			}
@@ -179,13 +179,13 @@ func TestABoundedPartIsKept(t *testing.T) {
 		in, most := c[0]+strings.Repeat(c[1], 200_000), 0
 		for rest := in; rest != ""; {
 			n := min(1_000, len(rest))
-			part, _ := s.take([]byte(rest[:n]), false)
+			part, _ := s.takeMore([]byte(rest[:n]), false)
 			out, rest, most = out+len(part), rest[n:], max(most, len(s.buf))
 		}
-		if bound := keptAlways + keptPerByte*sought.most; most > bound || len(in)-out > s.bound() {
+		if bound := keptAlways + keptPerByte*sought.most; most > bound || len(in)-out > s.boundHeld() {
 			t.Errorf("%s: %d bytes were kept and %d held, of %d", name, most, len(in)-out, bound)
 		}
-		if rest, of := s.take([]byte(" "+needle+" "), true); of == "" || strings.Contains(string(rest), needle) {
+		if rest, of := s.takeMore([]byte(" "+needle+" "), true); of == "" || strings.Contains(string(rest), needle) {
 			t.Errorf("%s: behind them %q comes", name, rest)
 		}
 	}

@@ -30,13 +30,13 @@ func Outside(path string, trees func() []hostpath.Tree) secret.Source {
 }
 
 // Fetch implements secret.Source.
-func (g guarded) Fetch(context.Context) (secret.Value, error) { return g.path.read(g.trees()) }
+func (g guarded) Fetch(context.Context) (secret.Value, error) { return g.path.readSecret(g.trees()) }
 
 // Fetch implements secret.Source. A file that others can read or change, or put another in the place
 // of, is refused.
-func (p Path) Fetch(context.Context) (secret.Value, error) { return p.read(nil) }
+func (p Path) Fetch(context.Context) (secret.Value, error) { return p.readSecret(nil) }
 
-func (p Path) read(trees []hostpath.Tree) (secret.Value, error) {
+func (p Path) readSecret(trees []hostpath.Tree) (secret.Value, error) {
 	f, err := keptfile.ReadTrusted("the secret's file", string(p), secret.MaxValue+2, trees) // with a line's end
 	switch {
 	case errors.Is(err, fault.ErrForbidden):

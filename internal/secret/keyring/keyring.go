@@ -50,7 +50,7 @@ func (i Item) Fetch(ctx context.Context) (secret.Value, error) {
 	if err := keyring.CallWithContext(ctx, openSession, 0, "plain", dbus.MakeVariant("")).Store(&said, &session); err != nil { // the bus is a socket of this user's
 		return secret.Value{}, problem(ctx, err, "no keyring answers on the session bus; start one, such as gnome-keyring")
 	}
-	item, err := i.find(ctx, keyring)
+	item, err := i.findItem(ctx, keyring)
 	if err != nil {
 		return secret.Value{}, err
 	}
@@ -66,8 +66,8 @@ func (i Item) Fetch(ctx context.Context) (secret.Value, error) {
 	return secret.Line(string(found.Value))
 }
 
-// find is the one item. Its attributes' values are not said: they may be private.
-func (i Item) find(ctx context.Context, keyring dbus.BusObject) (dbus.ObjectPath, error) {
+// findItem is the one item. Its attributes' values are not said: they may be private.
+func (i Item) findItem(ctx context.Context, keyring dbus.BusObject) (dbus.ObjectPath, error) {
 	var open, locked []dbus.ObjectPath
 	err := keyring.CallWithContext(ctx, searchItems, 0, i.Attributes).Store(&open, &locked)
 	switch {

@@ -83,11 +83,11 @@ func (e *Endpoint) Fetch(ctx context.Context) (secret.Value, error) {
 	case err != nil:
 		return secret.Value{}, e.declined(ctx, err)
 	}
-	return e.read(token)
+	return e.readToken(token)
 }
 
-// read makes a secret of a token, for as long as that counts.
-func (e *Endpoint) read(token *oauth2.Token) (secret.Value, error) {
+// readToken makes a secret of a token, for as long as that counts.
+func (e *Endpoint) readToken(token *oauth2.Token) (secret.Value, error) {
 	if !strings.EqualFold(token.Type(), "Bearer") {
 		return secret.Value{}, e.Problem("gave a token of another type than bearer, which can't be put into requests")
 	}

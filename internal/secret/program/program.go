@@ -39,12 +39,12 @@ func (c *Command) Guard(writable func() []hostpath.Tree) { c.writable = writable
 // kept: it may have the secret. With it end the processes that it left in its process group.
 func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	if ctx.Err() != nil {
-		return secret.Value{}, c.failed("did not end in time")
+		return secret.Value{}, c.failedError("did not end in time")
 	}
 	ended, end := context.WithCancel(ctx)
 	defer end()
-	said := &bounded{over: end}
-	opened, writable, err := c.open()
+	said := &boundedOutput{over: end}
+	opened, writable, err := c.openProgram()
 	if err != nil {
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the command %s can't be started", c.Argv[0])
 	}
@@ -55,7 +55,7 @@ func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = string(os.PathSeparator)
 	if err := cmd.Start(); err != nil {
-		return secret.Value{}, c.failed("can't be started")
+		return secret.Value{}, c.failedError("can't be started")
 	}
 	stop := errand.Until(ended, func() { killGroup(cmd.Process.Pid) })
 	exited(cmd.Process.Pid)
@@ -65,20 +65,20 @@ func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	var status *exec.ExitError
 	switch {
 	case said.full:
-		return secret.Value{}, c.failed("prints more than a secret")
+		return secret.Value{}, c.failedError("prints more than a secret")
 	case ctx.Err() != nil:
-		return secret.Value{}, c.failed("did not end in time")
+		return secret.Value{}, c.failedError("did not end in time")
 	case errors.As(err, &status):
-		return secret.Value{}, c.failed("failed with " + status.String())
+		return secret.Value{}, c.failedError("failed with " + status.String())
 	case err != nil:
-		return secret.Value{}, c.failed("did not end well")
+		return secret.Value{}, c.failedError("did not end well")
 	}
 	return secret.Line(said.text.String())
 }
 
-// open opens the program, if nobody else could have written what decides what it does. writable are the directories in
+// openProgram opens the program, if nobody else could have written what decides what it does. writable are the directories in
 // which sandboxes may write, or could.
-func (c *Command) open() (program *executable.Program, writable []hostpath.Tree, err error) {
+func (c *Command) openProgram() (program *executable.Program, writable []hostpath.Tree, err error) {
 	if c.writable != nil {
 		writable = c.writable()
 		if err := executable.CheckStrangers(c.Argv, ""); err != nil {
@@ -92,7 +92,7 @@ func (c *Command) open() (program *executable.Program, writable []hostpath.Tree,
 	return program, writable, err
 }
 
-func (c *Command) failed(how string) error {
+func (c *Command) failedError(how string) error {
 	return fault.New(fault.ErrUnavailable, "the command %s %s", c.Argv[0], how)
 }
 
@@ -108,15 +108,15 @@ func exited(pid int) {
 
 func killGroup(pid int) { _ = unix.Kill(-pid, unix.SIGKILL) } // it may have ended
 
-// bounded keeps what a program prints, as long as it can be a secret.
-type bounded struct {
+// boundedOutput keeps what a program prints, as long as it can be a secret.
+type boundedOutput struct {
 	text strings.Builder
 	full bool
 	over func() // is called when it is more
 }
 
 // Write implements io.Writer.
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *boundedOutput) Write(p []byte) (int, error) {
 	if b.text.Len()+len(p) > secret.MaxValue+2 { // with a line's end
 		b.full = true
 		b.over()

@@ -27,14 +27,14 @@ func Address(key, text, example string) (*url.URL, error) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fault.Invalid("%s must be a URL like %s", key, example)
-	case u.Scheme == "http" && !local(u.Hostname()), u.Scheme != "http" && u.Scheme != "https":
+	case u.Scheme == "http" && !isThisMachine(u.Hostname()), u.Scheme != "http" && u.Scheme != "https":
 		return nil, fault.Invalid("%s must begin with https://; without TLS a server can only be on this machine, as http://127.0.0.1:8200", key)
 	}
 	return u, nil
 }
 
-// local tells whether a host is this machine, written as an address.
-func local(host string) bool {
+// isThisMachine tells whether a host is this machine, written as an address.
+func isThisMachine(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.Unmap().IsLoopback()
 }
@@ -107,20 +107,20 @@ type bounding struct {
 func (b bounding) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.Transport.RoundTrip(r)
 	if err == nil {
-		answer.Body = &bounded{answer.Body, MaxAnswer, b.over}
+		answer.Body = &boundedBody{answer.Body, MaxAnswer, b.over}
 	}
 	return answer, err
 }
 
-// bounded is a body that fails beyond a length.
-type bounded struct {
+// boundedBody is a body that fails beyond a length.
+type boundedBody struct {
 	io.ReadCloser
 	left int
 	over *atomic.Bool
 }
 
 // Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left+1)])
 	if b.left -= n; b.left < 0 {
 		b.over.Store(true)

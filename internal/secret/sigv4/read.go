@@ -68,13 +68,13 @@ func Read(h http.Header) (s Scope, signed bool, err error) {
 	}
 	n := len(scope)
 	s = Scope{Key: strings.Join(scope[:n-4], "/"), Region: scope[n-3], Service: scope[n-2], fields: strings.Split(strings.ToLower(parts["SignedHeaders"]), ";")}
-	return s, true, s.check()
+	return s, true, s.checkScope()
 }
 
 var scopeName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
-// check refuses what no service is called.
-func (s Scope) check() error {
+// checkScope refuses what no service is called.
+func (s Scope) checkScope() error {
 	switch {
 	case !scopeName.MatchString(s.Region) || !scopeName.MatchString(s.Service):
 		return fault.Invalid("a request's signature is for a region or a service whose name has other characters than a-z, 0-9 and -")

@@ -58,7 +58,7 @@ func (q Request) Sign(ctx context.Context, keys Keys, now time.Time) (http.Heade
 	if !keys.Until.IsZero() && !now.Before(keys.Until) {
 		return nil, fault.New(fault.ErrUnavailable, "the keys of the session have expired; whatever prints them has to print new ones")
 	}
-	u, err := q.url()
+	u, err := q.signedURL()
 	if err != nil {
 		return nil, err
 	}
@@ -85,16 +85,16 @@ func (q Request) Sign(ctx context.Context, keys Keys, now time.Time) (http.Heade
 	return signed, nil
 }
 
-// url is where the request goes, as it is signed. What was read somewhere else is looked at
+// signedURL is where the request goes, as it is signed. What was read somewhere else is looked at
 // once more.
-func (q Request) url() (*url.URL, error) {
+func (q Request) signedURL() (*url.URL, error) {
 	path, err := url.PathUnescape(q.Path)
 	signed := Scope{Region: q.Region, Service: q.Service, fields: []string{"host"}}
 	switch {
 	case err != nil || !strings.HasPrefix(q.Path, "/"):
 		return nil, fault.Invalid("a request's path can't be signed")
-	case signed.check() != nil:
-		return nil, signed.check()
+	case signed.checkScope() != nil:
+		return nil, signed.checkScope()
 	case len(q.Header) > maxFields || slices.Contains([]string{"", "CONNECT", "TRACE"}, q.Method):
 		return nil, fault.Invalid("a request can't be signed")
 	}

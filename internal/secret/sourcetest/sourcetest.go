@@ -42,7 +42,7 @@ func Conforms(t *testing.T, begin func(t *testing.T) Harness) {
 		h := begin(t)
 		if h.Exact {
 			h.Put(t, "canary-secret\n")
-			refused(t, "a line's end", h.Source)
+			wantRefused(t, "a line's end", h.Source)
 			return
 		}
 		for _, end := range []string{"\n", "\r\n"} {
@@ -64,14 +64,14 @@ func Conforms(t *testing.T, begin func(t *testing.T) Harness) {
 			"endless":       strings.Repeat("canary-\n", 1<<17),
 		} {
 			h.Put(t, text)
-			refused(t, name, h.Source)
+			wantRefused(t, name, h.Source)
 		}
 	})
 	t.Run("WhatIsNotThereIsRefused", func(t *testing.T) {
 		h := begin(t)
 		h.Put(t, "canary-secret")
 		h.Remove(t)
-		refused(t, "removed", h.Source)
+		wantRefused(t, "removed", h.Source)
 	})
 	t.Run("ItEndsWithItsContext", func(t *testing.T) {
 		h := begin(t)
@@ -83,22 +83,22 @@ func Conforms(t *testing.T, begin func(t *testing.T) Harness) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err := h.Source.Fetch(ctx) // the test ends with a stall that it does not notice
-		check(t, "stalled", err)
+		checkError(t, "stalled", err)
 	})
 }
 
-func refused(t *testing.T, name string, s secret.Source) {
+func wantRefused(t *testing.T, name string, s secret.Source) {
 	t.Helper()
 	v, err := s.Fetch(t.Context())
 	if v != (secret.Value{}) {
 		t.Errorf("%s: a value came with %v", name, err)
 	}
-	check(t, name, err)
+	checkError(t, name, err)
 }
 
-// check looks at an error, with all that it wraps: it is unavailable, in one sentence, and
+// checkError looks at an error, with all that it wraps: it is unavailable, in one sentence, and
 // has nothing of the secret.
-func check(t *testing.T, name string, err error) {
+func checkError(t *testing.T, name string, err error) {
 	t.Helper()
 	sentence := fault.Sentence(err, "")
 	if !errors.Is(err, fault.ErrUnavailable) || sentence == "" || strings.Contains(sentence, "\n") {

@@ -90,12 +90,12 @@ func (p *Place) Fetch(ctx context.Context) (secret.Value, error) {
 	case err != nil:
 		return secret.Value{}, p.Unreached(ctx, err)
 	}
-	return p.read(body)
+	return p.readField(body)
 }
 
-// read finds the field. Of what else is there, nothing is said. If it is lent for a time,
+// readField finds the field. Of what else is there, nothing is said. If it is lent for a time,
 // it is used no longer than that.
-func (p *Place) read(body []byte) (secret.Value, error) {
+func (p *Place) readField(body []byte) (secret.Value, error) {
 	var answer struct {
 		Lease float64 `json:"lease_duration"` // in seconds; 0: for good
 		Data  struct {

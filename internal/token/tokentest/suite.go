@@ -31,14 +31,14 @@ func TestStore(t *testing.T, open func(t *testing.T) (s token.Store, reopen func
 		if reopen == nil {
 			t.Skip("this store forgets")
 		}
-		want := full()
-		put(t, s, want)
-		same(t, reopen(), want)
+		want := fullToken()
+		putTokens(t, s, want)
+		wantSame(t, reopen(), want)
 	})
 }
 
-// full has a value in each field.
-func full() token.Token {
+// fullToken has a value in each field.
+func fullToken() token.Token {
 	return token.Token{
 		ID: "tok-000000000001", Name: "ci", Created: noon(), Expires: noon().Add(time.Hour), Revoked: noon().Add(time.Minute),
 		Policy: "default", Policies: []string{"data", "web"}, Admin: true, SecretSHA256: "00ff",
@@ -46,7 +46,7 @@ func full() token.Token {
 	}
 }
 
-func put(t *testing.T, s token.Store, tokens ...token.Token) {
+func putTokens(t *testing.T, s token.Store, tokens ...token.Token) {
 	t.Helper()
 	for _, one := range tokens {
 		if err := s.Put(t.Context(), one); err != nil {
@@ -55,7 +55,7 @@ func put(t *testing.T, s token.Store, tokens ...token.Token) {
 	}
 }
 
-func same(t *testing.T, s token.Store, want ...token.Token) {
+func wantSame(t *testing.T, s token.Store, want ...token.Token) {
 	t.Helper()
 	got, err := s.List(t.Context())
 	if err != nil {
@@ -73,12 +73,12 @@ func testRoundTrip(t *testing.T, s token.Store) {
 		t.Fatalf("an empty store has %v, %v", got, err)
 	}
 	plain := token.Token{ID: "tok-000000000002", Name: "plain", Created: noon().Add(time.Second), Policy: "default", SecretSHA256: "01"}
-	put(t, s, full(), plain)
-	same(t, s, full(), plain)
-	changed := full()
+	putTokens(t, s, fullToken(), plain)
+	wantSame(t, s, fullToken(), plain)
+	changed := fullToken()
 	changed.Quota.Sandboxes, changed.Policies, changed.SecretSHA256 = 4, nil, "02"
-	put(t, s, changed)
-	same(t, s, changed, plain)
+	putTokens(t, s, changed)
+	wantSame(t, s, changed, plain)
 }
 
 // testNames: a name is one live token's, and free again once it is revoked.
@@ -86,26 +86,26 @@ func testNames(t *testing.T, s token.Store) {
 	t.Helper()
 	first := token.Token{ID: "tok-000000000001", Name: "ci", Created: noon(), Policy: "default", SecretSHA256: "01"}
 	second := token.Token{ID: "tok-000000000002", Name: "ci", Created: noon().Add(time.Second), Policy: "default", SecretSHA256: "02"}
-	put(t, s, first)
+	putTokens(t, s, first)
 	if err := s.Put(t.Context(), second); !errors.Is(err, fault.ErrConflict) {
 		t.Fatalf("a second token of the name: %v", err)
 	}
-	same(t, s, first)
-	put(t, s, first) // again, itself
+	wantSame(t, s, first)
+	putTokens(t, s, first) // again, itself
 	first.Revoked = noon().Add(time.Minute)
-	put(t, s, first, second)
-	same(t, s, first, second)
+	putTokens(t, s, first, second)
+	wantSame(t, s, first, second)
 	first.Revoked = time.Time{}
 	if err := s.Put(t.Context(), first); !errors.Is(err, fault.ErrConflict) {
 		t.Fatalf("a token came back to life under a name that another has: %v", err)
 	}
-	same(t, s, token.Token{ID: first.ID, Name: "ci", Created: noon(), Revoked: noon().Add(time.Minute), Policy: "default", SecretSHA256: "01"}, second)
+	wantSame(t, s, token.Token{ID: first.ID, Name: "ci", Created: noon(), Revoked: noon().Add(time.Minute), Policy: "default", SecretSHA256: "01"}, second)
 }
 
 func testOrder(t *testing.T, s token.Store) {
 	t.Helper()
 	old := token.Token{ID: "tok-000000000009", Name: "old", Created: noon(), Policy: "default", SecretSHA256: "01"}
 	recent := token.Token{ID: "tok-000000000001", Name: "recent", Created: noon().Add(time.Nanosecond), Policy: "default", SecretSHA256: "02"}
-	put(t, s, recent, old)
-	same(t, s, old, recent)
+	putTokens(t, s, recent, old)
+	wantSame(t, s, old, recent)
 }

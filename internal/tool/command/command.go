@@ -89,7 +89,7 @@ func (c *Command) Check() error {
 // the tool works on, and only a digest of all of it is told. So are the bytes of the program, of
 // the interpreters of a script, and of the files that the operator's arguments name.
 func (c *Command) Definition() string {
-	program, err := c.open()
+	program, err := c.openProgram()
 	if err != nil {
 		return c.definition(err.Error())
 	}
@@ -97,8 +97,8 @@ func (c *Command) Definition() string {
 	return c.definition(program.Digest)
 }
 
-// open opens the program.
-func (c *Command) open() (*executable.Program, error) {
+// openProgram opens the program.
+func (c *Command) openProgram() (*executable.Program, error) {
 	var writable []hostpath.Tree
 	if c.Writable != nil {
 		writable = c.Writable()
@@ -131,7 +131,7 @@ func (c *Command) definition(digest string) string {
 // Run implements tool.Runner. A program that ends with a code other than 0 has failed; what it
 // wrote to its standard error is for the operator.
 func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
-	program, err := c.open()
+	program, err := c.openProgram()
 	if err != nil {
 		return nil, &tool.Failure{Sentence: "the tool's program can't be started", Cause: err}
 	}
@@ -142,9 +142,9 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	// The kernel kills the program when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	out := &output{most: call.MaxOutput, over: make(chan struct{})}
+	out := &boundedOutput{most: call.MaxOutput, over: make(chan struct{})}
 	complaint := &tail{most: 4 << 10}
-	cmd := c.command(program, call)
+	cmd := c.makeCommand(program, call)
 	cmd.Stdout, cmd.Stderr = out, complaint
 	if err := cmd.Start(); err != nil {
 		return nil, &tool.Failure{Sentence: "the tool's program can't be started", Cause: err}
@@ -152,7 +152,7 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	exited := make(chan struct{})
 	errand.Go(func() {
 		defer close(exited)
-		left(cmd.Process.Pid)
+		awaitExit(cmd.Process.Pid)
 	})
 	select {
 	case <-exited:
@@ -167,15 +167,15 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, exec.ErrWaitDelay): // it ended well; whom it gave its output to holds that
-		return out.bytes(), nil
+		return out.allBytes(), nil
 	case err != nil:
-		return nil, failed(err, complaint)
+		return nil, failedError(err, complaint)
 	}
-	return out.bytes(), nil
+	return out.allBytes(), nil
 }
 
-// command is the operator's program; Run ends it, whatever the reason.
-func (c *Command) command(program *executable.Program, call tool.Call) *exec.Cmd {
+// makeCommand is the operator's program; Run ends it, whatever the reason.
+func (c *Command) makeCommand(program *executable.Program, call tool.Call) *exec.Cmd {
 	cmd := program.Command()
 	cmd.Stdin = bytes.NewReader([]byte(call.Arguments))
 	cmd.Dir = c.Dir
@@ -208,8 +208,8 @@ func (c *Command) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// left returns when a child has ended, and leaves it to be reaped.
-func left(pid int) {
+// awaitExit returns when a child has ended, and leaves it to be reaped.
+func awaitExit(pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
@@ -218,8 +218,8 @@ func left(pid int) {
 	}
 }
 
-// failed says how a program ended.
-func failed(err error, complaint *tail) error {
+// failedError says how a program ended.
+func failedError(err error, complaint *tail) error {
 	sentence, code := "the tool's program failed", (*int)(nil)
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -230,7 +230,7 @@ func failed(err error, complaint *tail) error {
 			sentence = fmt.Sprintf("the tool failed: its program ended with the code %d", ended.ExitCode())
 		}
 	}
-	if said := complaint.text(); said != "" {
+	if said := complaint.textOf(); said != "" {
 		err = fmt.Errorf("%w; it said: %s", err, excerpt.Of(said, 2_000))
 	}
 	return &tool.Failure{Sentence: sentence, Exit: code, Cause: err}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// output keeps what a program writes, up to a bound.
-type output struct {
+// boundedOutput keeps what a program writes, up to a bound.
+type boundedOutput struct {
 	most int64
 	over chan struct{} // closed when there is more
 
@@ -19,7 +19,7 @@ var errOver = errors.New("the program writes more than it may")
 
 // Write implements io.Writer. Past the bound it fails, and the program's next write waits for
 // ever, or until it is killed.
-func (o *output) Write(p []byte) (int, error) {
+func (o *boundedOutput) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.full {
@@ -34,13 +34,13 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (o *output) isOver() bool {
+func (o *boundedOutput) isOver() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.full
 }
 
-func (o *output) bytes() []byte {
+func (o *boundedOutput) allBytes() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.kept
@@ -65,7 +65,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) text() string {
+func (t *tail) textOf() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.kept)

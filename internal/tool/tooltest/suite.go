@@ -31,7 +31,7 @@ const Secret = "S3CRET-of-the-host"
 // Maker makes a runner of a behaviour. begun is closed when a tool that hangs was begun.
 type Maker func(t *testing.T, b Behaviour) (r tool.Runner, begun <-chan struct{})
 
-func call(arguments string) tool.Call {
+func callWith(arguments string) tool.Call {
 	return tool.Call{Tool: "t", Run: "run-1", Sandbox: "sb-1", Arguments: arguments, MaxOutput: 100_000}
 }
 
@@ -41,7 +41,7 @@ func Suite(t *testing.T, begin Maker) {
 	t.Run("arguments arrive and come back byte by byte", func(t *testing.T) {
 		r, _ := begin(t, Echo)
 		for _, arguments := range []string{`{}`, `{"a":"$(id) 'x' \"y\" \\ é 漢 -rf --"}`, `{"a":"` + strings.Repeat("x", 60_000) + `"}`} {
-			got, err := r.Run(t.Context(), call(arguments))
+			got, err := r.Run(t.Context(), callWith(arguments))
 			if err != nil || string(got) != arguments {
 				t.Errorf("%.80s came back as %.80q, %v", arguments, got, err)
 			}
@@ -57,32 +57,32 @@ func Suite(t *testing.T, begin Maker) {
 	})
 	t.Run("one that does not read its arguments", func(t *testing.T) {
 		r, _ := begin(t, Deaf)
-		if got, err := r.Run(t.Context(), call(`{"a":"`+strings.Repeat("x", 64_000)+`"}`)); err != nil || string(got) != "ok" {
+		if got, err := r.Run(t.Context(), callWith(`{"a":"`+strings.Repeat("x", 64_000)+`"}`)); err != nil || string(got) != "ok" {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
 	t.Run("one that answers nothing", func(t *testing.T) {
 		r, _ := begin(t, Silent)
-		if got, err := r.Run(t.Context(), call(`{}`)); err != nil || len(got) != 0 {
+		if got, err := r.Run(t.Context(), callWith(`{}`)); err != nil || len(got) != 0 {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
 	t.Run("bytes that are no text", func(t *testing.T) {
 		r, _ := begin(t, Binary)
-		if got, err := r.Run(t.Context(), call(`{}`)); err != nil || string(got) != "\xff\x00" {
+		if got, err := r.Run(t.Context(), callWith(`{}`)); err != nil || string(got) != "\xff\x00" {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
 	t.Run("who calls is told", func(t *testing.T) {
 		r, _ := begin(t, WhoAsks)
-		if got, err := r.Run(t.Context(), call(`{}`)); err != nil || strings.TrimSpace(string(got)) != "run-1 sb-1" {
+		if got, err := r.Run(t.Context(), callWith(`{}`)); err != nil || strings.TrimSpace(string(got)) != "run-1 sb-1" {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
 	t.Run("a failure keeps what the tool said for the operator", func(t *testing.T) { failure(t, begin) })
 	t.Run("what never stops is cut", func(t *testing.T) {
 		r, _ := begin(t, Flood)
-		got, err := r.Run(t.Context(), call(`{}`))
+		got, err := r.Run(t.Context(), callWith(`{}`))
 		if f, ok := err.(*tool.Failure); got != nil || !ok || !strings.Contains(f.Sentence, "more than") { //nolint:errorlint // the contract is this type
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
@@ -98,7 +98,7 @@ func Suite(t *testing.T, begin Maker) {
 			case <-ctx.Done():
 			}
 		})
-		if got, err := r.Run(ctx, call(`{}`)); err == nil || got != nil {
+		if got, err := r.Run(ctx, callWith(`{}`)); err == nil || got != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
@@ -106,7 +106,7 @@ func Suite(t *testing.T, begin Maker) {
 		r, _ := begin(t, Hang)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if got, err := r.Run(ctx, call(`{}`)); err == nil || got != nil {
+		if got, err := r.Run(ctx, callWith(`{}`)); err == nil || got != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
@@ -115,7 +115,7 @@ func Suite(t *testing.T, begin Maker) {
 func failure(t *testing.T, begin Maker) {
 	t.Helper()
 	r, _ := begin(t, Fail)
-	got, err := r.Run(t.Context(), call(`{}`))
+	got, err := r.Run(t.Context(), callWith(`{}`))
 	f, ok := err.(*tool.Failure) //nolint:errorlint // the contract is this type
 	if !ok || got != nil {
 		t.Fatalf("%q, %v", got, err)

@@ -45,20 +45,20 @@ func Asked(ctx context.Context, env []string, path string, args ...string) ([]by
 	cmd.Dir = "/"
 	cmd.Env = env
 	cmd.WaitDelay = time.Second
-	out := &limited{left: MaxAnswer}
+	out := &limitedOutput{left: MaxAnswer}
 	cmd.Stdout = out
 	err := cmd.Run()
 	return out.Bytes(), err
 }
 
-// limited keeps the first bytes of an output and fails the writer afterwards.
-type limited struct {
+// limitedOutput keeps the first bytes of an output and fails the writer afterwards.
+type limitedOutput struct {
 	bytes.Buffer
 
 	left int
 }
 
-func (l *limited) Write(b []byte) (int, error) {
+func (l *limitedOutput) Write(b []byte) (int, error) {
 	if len(b) > l.left {
 		return 0, io.ErrShortWrite
 	}

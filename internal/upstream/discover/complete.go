@@ -29,8 +29,8 @@ type Said struct {
 	Roots     []byte   // PEM
 }
 
-// complete normalises an index URL and adds what belongs to it.
-func complete(s Said, env []string) (upstream.Config, error) {
+// completeConfig normalises an index URL and adds what belongs to it.
+func completeConfig(s Said, env []string) (upstream.Config, error) {
 	u, err := url.Parse(strings.TrimSpace(s.Index))
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Hostname() == "" {
 		// The URL itself is not shown: it may hold a password.

@@ -100,17 +100,17 @@ func (all Clients) Host(ctx context.Context, ecosystem pkgref.Ecosystem, env []s
 	if err != nil {
 		return upstream.Config{}, err
 	}
-	return c.asked(ctx, env)
+	return c.askHost(ctx, env)
 }
 
-// asked asks the host's client, and adds what belongs to its registry.
-func (c Client) asked(ctx context.Context, env []string) (upstream.Config, error) {
+// askHost asks the host's client, and adds what belongs to its registry.
+func (c Client) askHost(ctx context.Context, env []string) (upstream.Config, error) {
 	s, err := c.Ask(ctx, env)
 	if err != nil {
 		return upstream.Config{}, err
 	}
 	s.Ecosystem, s.Bundles = c.Ecosystem, append(s.Bundles, sharedBundles(env)...)
-	return complete(s, env)
+	return completeConfig(s, env)
 }
 
 // Named is an upstream as the configuration file names it.
@@ -128,7 +128,7 @@ type Named struct {
 // Configured makes an upstream of what the configuration file says. Credentials
 // and proxy that it leaves out come from netrc and env.
 func Configured(n Named, env []string) (upstream.Config, error) {
-	c, err := complete(Said{
+	c, err := completeConfig(Said{
 		Ecosystem: n.Ecosystem, Index: n.Index, Proxy: n.Proxy, Source: "the configuration file",
 		Token: n.Token, Log: n.Log, LogURL: n.LogURL, Bundles: append([]Bundle{{"ca_file", n.CAFile}}, sharedBundles(env)...),
 	}, env)
@@ -178,5 +178,5 @@ func (c Client) unconfigured(text []byte, read func([]byte) (Said, error), sourc
 		return upstream.Config{}, fault.Wrap(fault.ErrUnavailable, err, "%s answers with no https URL for its %s; name one under upstreams in the configuration file", source, c.Registry)
 	}
 	s.Ecosystem, s.Source, s.Bundles = c.Ecosystem, source, sharedBundles(env)
-	return complete(s, env)
+	return completeConfig(s, env)
 }

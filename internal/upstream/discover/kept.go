@@ -22,8 +22,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
-// kept is the file's content.
-type kept struct {
+// keptSettings is the file's content.
+type keptSettings struct {
 	Config upstream.Config `json:"config"`
 	Inputs string          `json:"inputs,omitempty"` // digest of what discovery looked at
 }
@@ -59,7 +59,7 @@ func (all Clients) Current(ctx context.Context, dir string, env []string, only .
 	for i, ecosystem := range only {
 		errand.In(&asked, func() {
 			failures[i] = errand.Try(func() (err error) {
-				configs[i], err = all.current(ctx, dir, env, ecosystem)
+				configs[i], err = all.currentConfig(ctx, dir, env, ecosystem)
 				return err
 			})
 		})
@@ -76,12 +76,12 @@ func (all Clients) Current(ctx context.Context, dir string, env []string, only .
 	return f
 }
 
-func (all Clients) current(ctx context.Context, dir string, env []string, ecosystem pkgref.Ecosystem) (upstream.Config, error) {
+func (all Clients) currentConfig(ctx context.Context, dir string, env []string, ecosystem pkgref.Ecosystem) (upstream.Config, error) {
 	c, err := all.Of(ecosystem)
 	if err != nil {
 		return upstream.Config{}, err
 	}
-	old, loadErr := read(dir, ecosystem)
+	old, loadErr := readKept(dir, ecosystem)
 	if loadErr != nil && !errors.Is(loadErr, fault.ErrNotFound) {
 		return upstream.Config{}, loadErr
 	}
@@ -89,7 +89,7 @@ func (all Clients) current(ctx context.Context, dir string, env []string, ecosys
 	if loadErr == nil && old.Inputs == now {
 		return old.Config, nil
 	}
-	found, err := c.asked(ctx, env)
+	found, err := c.askHost(ctx, env)
 	if err != nil {
 		if loadErr == nil && errors.Is(err, fault.ErrUnavailable) {
 			return old.Config, nil
@@ -99,61 +99,61 @@ func (all Clients) current(ctx context.Context, dir string, env []string, ecosys
 	if found.Index == old.Config.Index {
 		found.FileHosts = old.Config.FileHosts
 	}
-	return found, write(dir, kept{found, now})
+	return found, writeKept(dir, keptSettings{found, now})
 }
 
 // Save keeps upstreams, with mode 0600, for later starts; an ecosystem that is
 // not among them keeps what it has.
 func Save(dir string, all ...upstream.Config) error {
 	for _, c := range all {
-		old, err := read(dir, c.Ecosystem)
+		old, err := readKept(dir, c.Ecosystem)
 		if err != nil && !errors.Is(err, fault.ErrNotFound) {
 			return err
 		}
-		if err := write(dir, kept{c, old.Inputs}); err != nil {
+		if err := writeKept(dir, keptSettings{c, old.Inputs}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func file(dir string, ecosystem pkgref.Ecosystem) (string, error) {
+func keptFile(dir string, ecosystem pkgref.Ecosystem) (string, error) {
 	if !slices.Contains(pkgref.Ecosystems(), ecosystem) {
 		return "", fault.Invalid("%q is no ecosystem", ecosystem)
 	}
 	return filepath.Join(dir, "upstream-"+string(ecosystem)+".json"), nil
 }
 
-func read(dir string, ecosystem pkgref.Ecosystem) (kept, error) {
-	path, err := file(dir, ecosystem)
+func readKept(dir string, ecosystem pkgref.Ecosystem) (keptSettings, error) {
+	path, err := keptFile(dir, ecosystem)
 	if err != nil {
-		return kept{}, err
+		return keptSettings{}, err
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return kept{}, fault.New(fault.ErrNotFound, "no upstream for %s was found yet", ecosystem)
+		return keptSettings{}, fault.New(fault.ErrNotFound, "no upstream for %s was found yet", ecosystem)
 	}
 	if err != nil {
-		return kept{}, fault.Wrap(fault.ErrUnavailable, err, "the kept upstream %s cannot be read", path)
+		return keptSettings{}, fault.Wrap(fault.ErrUnavailable, err, "the kept upstream %s cannot be read", path)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return kept{}, fault.New(fault.ErrForbidden, "the kept upstream %s may hold credentials and can be read by others: remove it, and it is found anew", path)
+		return keptSettings{}, fault.New(fault.ErrForbidden, "the kept upstream %s may hold credentials and can be read by others: remove it, and it is found anew", path)
 	}
 	raw, err := ReadAtMost(path, maxBundle*2)
 	if err != nil {
-		return kept{}, fault.Wrap(fault.ErrUnavailable, err, "the kept upstream %s cannot be read", path)
+		return keptSettings{}, fault.Wrap(fault.ErrUnavailable, err, "the kept upstream %s cannot be read", path)
 	}
-	var k kept
+	var k keptSettings
 	strict := json.NewDecoder(bytes.NewReader(raw))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&k); err != nil || k.Config.Index == "" {
-		return kept{}, fault.New(fault.ErrUnavailable, "the kept upstream %s is damaged: remove it, and it is found anew", path)
+		return keptSettings{}, fault.New(fault.ErrUnavailable, "the kept upstream %s is damaged: remove it, and it is found anew", path)
 	}
 	return k, nil
 }
 
-func write(dir string, k kept) error {
-	path, err := file(dir, k.Config.Ecosystem)
+func writeKept(dir string, k keptSettings) error {
+	path, err := keptFile(dir, k.Config.Ecosystem)
 	if err != nil {
 		return err
 	}

@@ -35,14 +35,14 @@ func (all Clients) Apart(trees []hostpath.Tree) Clients {
 	for i, c := range all {
 		guarded[i].Ask = func(ctx context.Context, env []string) (Said, error) {
 			for _, path := range slices.Concat(Programs(env, c.Programs, c.Places...), c.Files(env)) {
-				if err := c.refuse(path, trees); err != nil {
+				if err := c.refuseWritable(path, trees); err != nil {
 					return Said{}, err
 				}
 			}
 			said, err := c.Ask(ctx, env)
 			for _, bundle := range said.Bundles {
 				if err == nil {
-					err = c.refuse(bundle.Path, trees)
+					err = c.refuseWritable(bundle.Path, trees)
 				}
 			}
 			return said, err
@@ -51,8 +51,8 @@ func (all Clients) Apart(trees []hostpath.Tree) Clients {
 	return guarded
 }
 
-// refuse refuses what decides what a client says, and lies where a sandbox could have written it.
-func (c Client) refuse(path string, trees []hostpath.Tree) error {
+// refuseWritable refuses what decides what a client says, and lies where a sandbox could have written it.
+func (c Client) refuseWritable(path string, trees []hostpath.Tree) error {
 	if !filepath.IsAbs(path) {
 		return nil
 	}

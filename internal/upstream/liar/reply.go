@@ -44,17 +44,17 @@ func Redirect(location string) Reply {
 // Claim announces size bytes and sends body: too short it is a cut connection,
 // too long it is a longer stream than announced.
 func Claim(contentType string, size int, body []byte) Reply {
-	return raw(func(w *connWriter) {
+	return rawReply(func(w *connWriter) {
 		w.printf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", contentType, size)
-		w.write(body)
+		w.writeBytes(body)
 	})
 }
 
 // Chunked sends body in one chunk and cuts the connection before the end mark.
 func Chunked(contentType string, body []byte) Reply {
-	return raw(func(w *connWriter) {
+	return rawReply(func(w *connWriter) {
 		w.printf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n", contentType, len(body))
-		w.write(body)
+		w.writeBytes(body)
 		w.printf("\r\n")
 	})
 }
@@ -62,13 +62,13 @@ func Chunked(contentType string, body []byte) Reply {
 // Unframed answers as HTTP/1.0 does: the body's end is that of the connection,
 // which is closed in order. A body that is cut looks like a whole one.
 func Unframed(header http.Header, body []byte) Reply {
-	return raw(func(w *connWriter) {
+	return rawReply(func(w *connWriter) {
 		w.printf("HTTP/1.0 200 OK\r\n")
 		for name, values := range header {
 			w.printf("%s: %s\r\n", name, strings.Join(values, ", "))
 		}
 		w.printf("\r\n")
-		w.write(body)
+		w.writeBytes(body)
 	})
 }
 
@@ -105,7 +105,7 @@ func Packed(b []byte) []byte {
 // Drip sends a head that announces size bytes and then one byte per pause.
 func Drip(contentType string, size int, pause time.Duration) Reply {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
-		raw(func(c *connWriter) {
+		rawReply(func(c *connWriter) {
 			c.printf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", contentType, size)
 			for range size {
 				select {
@@ -127,7 +127,7 @@ func Drip(contentType string, size int, pause time.Duration) Reply {
 // HeadDrip sends the head a line per pause and never ends it.
 func HeadDrip(pause time.Duration) Reply {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
-		raw(func(c *connWriter) {
+		rawReply(func(c *connWriter) {
 			c.printf("HTTP/1.1 200 OK\r\n")
 			for c.err == nil {
 				select {
@@ -152,7 +152,7 @@ func Silence() Reply {
 }
 
 // Cut closes the connection without an answer.
-func Cut() Reply { return raw(func(*connWriter) {}) }
+func Cut() Reply { return rawReply(func(*connWriter) {}) }
 
 // Stream writes what next gives until it gives nothing.
 func Stream(contentType string, next func(i int) []byte) Reply {
@@ -176,16 +176,18 @@ type connWriter struct {
 	err  error
 }
 
-func (c *connWriter) write(b []byte) {
+func (c *connWriter) writeBytes(b []byte) {
 	if c.err == nil {
 		_, c.err = c.conn.Write(b)
 	}
 }
 
-func (c *connWriter) printf(format string, args ...any) { c.write(fmt.Appendf(nil, format, args...)) }
+func (c *connWriter) printf(format string, args ...any) {
+	c.writeBytes(fmt.Appendf(nil, format, args...))
+}
 
-// raw takes the connection over and closes it after f.
-func raw(f func(*connWriter)) Reply {
+// rawReply takes the connection over and closes it after f.
+func rawReply(f func(*connWriter)) Reply {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		h, ok := w.(http.Hijacker)
 		if !ok {

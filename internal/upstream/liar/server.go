@@ -62,7 +62,7 @@ func New(tb testing.TB, names ...string) *Server {
 		s.names[n] = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 	}
 	s.makeCA(tb)
-	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serveReply))
 	s.http.Config.ErrorLog = log.New(bytes.NewBuffer(nil), "", 0) // clients break connections on purpose
 	s.http.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{s.Certify(tb, time.Hour, names...)}}
 	s.http.StartTLS()
@@ -146,7 +146,7 @@ func (s *Server) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, e
 	return nil, fmt.Errorf("no such host: %s", host)
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveReply(w http.ResponseWriter, r *http.Request) {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host

@@ -62,7 +62,7 @@ func Pack(tb testing.TB, path, version string, files ...[2]string) Module {
 		below = append(below, [2]string{name, f[1]})
 	}
 	m.Zip = Zip(tb, below...)
-	m.ZipSum, m.ModSum = sum(sums), sum(map[string]string{"go.mod": string(m.Mod)})
+	m.ZipSum, m.ModSum = sumFiles(sums), sumFiles(map[string]string{"go.mod": string(m.Mod)})
 	info, err := json.Marshal(map[string]any{
 		"Version": version, "Time": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), "Origin": map[string]string{"VCS": "git"},
 	})
@@ -73,8 +73,8 @@ func Pack(tb testing.TB, path, version string, files ...[2]string) Module {
 	return m
 }
 
-// sum is the "h1:" digest of files, by name to content.
-func sum(files map[string]string) string {
+// sumFiles is the "h1:" digest of files, by name to content.
+func sumFiles(files map[string]string) string {
 	var names []string
 	for name := range files {
 		names = append(names, name)

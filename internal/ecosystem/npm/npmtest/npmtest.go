@@ -117,7 +117,7 @@ func Tarball(tb testing.TB, files ...[2]string) []byte {
 // last release.
 func Packument(tb testing.TB, project string, tags map[string]string, releases ...Release) []byte {
 	tb.Helper()
-	times := map[string]any{"created": stamp(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)), "modified": stamp(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC))}
+	times := map[string]any{"created": formatTime(time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)), "modified": formatTime(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC))}
 	if tags == nil && len(releases) > 0 {
 		tags = map[string]string{"latest": releases[len(releases)-1].Version}
 	}
@@ -138,7 +138,7 @@ func Packument(tb testing.TB, project string, tags map[string]string, releases .
 		versions.WriteByte(':')
 		versions.Write(document)
 		if !r.Time.IsZero() {
-			times[r.Version] = stamp(r.Time)
+			times[r.Version] = formatTime(r.Time)
 		}
 	}
 	page, err := json.Marshal(map[string]any{
@@ -151,4 +151,4 @@ func Packument(tb testing.TB, project string, tags map[string]string, releases .
 	return page
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -41,16 +41,16 @@ func (d Dist) Digest() string {
 // lines.
 func Wheel(tb testing.TB, name, version string, requires ...string) Dist {
 	tb.Helper()
-	return wheel(tb, name, version, requires, nil)
+	return makeWheel(tb, name, version, requires, nil)
 }
 
 // WheelOf makes a wheel with files (path, content) besides its module.
 func WheelOf(tb testing.TB, name, version string, files ...[2]string) Dist {
 	tb.Helper()
-	return wheel(tb, name, version, nil, files)
+	return makeWheel(tb, name, version, nil, files)
 }
 
-func wheel(tb testing.TB, name, version string, requires []string, more [][2]string) Dist {
+func makeWheel(tb testing.TB, name, version string, requires []string, more [][2]string) Dist {
 	tb.Helper()
 	module := strings.ReplaceAll(name, "-", "_")
 	info := module + "-" + version + ".dist-info/"

@@ -37,28 +37,28 @@ func (c *Client) State(ctx context.Context) (string, error) {
 	var info struct {
 		State string `json:"state"`
 	}
-	err := c.call(ctx, http.MethodGet, "/", nil, &info)
+	err := c.callAPI(ctx, http.MethodGet, "/", nil, &info)
 	return info.State, err
 }
 
 // Boot describes a machine and starts it. It has no network, and entropy of the host's.
 func (c *Client) Boot(ctx context.Context, m Machine) error {
-	if err := c.describe(ctx, m); err != nil {
+	if err := c.describeMachine(ctx, m); err != nil {
 		return err
 	}
-	return c.put(ctx, "/actions", struct {
+	return c.putChange(ctx, "/actions", struct {
 		Type string `json:"action_type"`
 	}{"InstanceStart"})
 }
 
-func (c *Client) describe(ctx context.Context, m Machine) error {
-	if err := c.put(ctx, "/machine-config", struct {
+func (c *Client) describeMachine(ctx context.Context, m Machine) error {
+	if err := c.putChange(ctx, "/machine-config", struct {
 		CPUs int   `json:"vcpu_count"`
 		MiB  int64 `json:"mem_size_mib"`
 	}{m.CPUs, m.MiB}); err != nil {
 		return err
 	}
-	if err := c.put(ctx, "/boot-source", struct {
+	if err := c.putChange(ctx, "/boot-source", struct {
 		Kernel    string `json:"kernel_image_path"`
 		Initrd    string `json:"initrd_path"`
 		Arguments string `json:"boot_args"`
@@ -66,7 +66,7 @@ func (c *Client) describe(ctx context.Context, m Machine) error {
 		return err
 	}
 	for _, d := range m.Drives {
-		if err := c.put(ctx, "/drives/"+d.ID, struct {
+		if err := c.putChange(ctx, "/drives/"+d.ID, struct {
 			ID       string `json:"drive_id"`
 			Path     string `json:"path_on_host"`
 			Root     bool   `json:"is_root_device"`
@@ -75,23 +75,23 @@ func (c *Client) describe(ctx context.Context, m Machine) error {
 			return err
 		}
 	}
-	if err := c.put(ctx, "/vsock", struct {
+	if err := c.putChange(ctx, "/vsock", struct {
 		CID  int    `json:"guest_cid"`
 		Path string `json:"uds_path"`
 	}{GuestCID, m.Socket}); err != nil {
 		return err
 	}
-	return c.put(ctx, "/entropy", struct{}{})
+	return c.putChange(ctx, "/entropy", struct{}{})
 }
 
 // Pause has a machine that runs stand still.
-func (c *Client) Pause(ctx context.Context) error { return c.turn(ctx, Paused) }
+func (c *Client) Pause(ctx context.Context) error { return c.turnState(ctx, Paused) }
 
 // Resume has one that stands still go on.
-func (c *Client) Resume(ctx context.Context) error { return c.turn(ctx, "Resumed") }
+func (c *Client) Resume(ctx context.Context) error { return c.turnState(ctx, "Resumed") }
 
-func (c *Client) turn(ctx context.Context, to string) error {
-	return c.call(ctx, http.MethodPatch, "/vm", struct {
+func (c *Client) turnState(ctx context.Context, to string) error {
+	return c.callAPI(ctx, http.MethodPatch, "/vm", struct {
 		State string `json:"state"`
 	}{to}, nil)
 }
@@ -99,7 +99,7 @@ func (c *Client) turn(ctx context.Context, to string) error {
 // Save writes a machine that stands still: its devices to one file, its memory to another.
 // All connections of its socket are lost with that.
 func (c *Client) Save(ctx context.Context, state, memory string) error {
-	return c.put(ctx, "/snapshot/create", struct {
+	return c.putChange(ctx, "/snapshot/create", struct {
 		Type   string `json:"snapshot_type"`
 		State  string `json:"snapshot_path"`
 		Memory string `json:"mem_file_path"`
@@ -114,7 +114,7 @@ func (c *Client) Load(ctx context.Context, state, memory string) error {
 		Type string `json:"backend_type"`
 		Path string `json:"backend_path"`
 	}
-	return c.put(ctx, "/snapshot/load", struct {
+	return c.putChange(ctx, "/snapshot/load", struct {
 		State  string  `json:"snapshot_path"`
 		Memory backend `json:"mem_backend"`
 		Resume bool    `json:"resume_vm"`

@@ -70,13 +70,13 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// put makes a call that changes something.
-func (c *Client) put(ctx context.Context, path string, body any) error {
-	return c.call(ctx, http.MethodPut, path, body, nil)
+// putChange makes a call that changes something.
+func (c *Client) putChange(ctx context.Context, path string, body any) error {
+	return c.callAPI(ctx, http.MethodPut, path, body, nil)
 }
 
-// call makes a call; into takes the answer of one that asks.
-func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+// callAPI makes a call; into takes the answer of one that asks.
+func (c *Client) callAPI(ctx context.Context, method, path string, body, into any) error {
 	name := method + " " + path
 	status, answer, err := c.exchange(ctx, method, path, body)
 	switch {

@@ -16,27 +16,27 @@ import (
 func Deepen(t *testing.T, dir string, depth int) {
 	t.Helper()
 	t.Cleanup(func() { flatten(t, dir) })
-	in := open(t, unix.AT_FDCWD, dir)
+	in := openAt(t, unix.AT_FDCWD, dir)
 	for range depth {
-		check(t, unix.Mkdirat(in, "a", 0o755))
-		next := open(t, in, "a")
-		check(t, unix.Close(in))
+		mustNot(t, unix.Mkdirat(in, "a", 0o755))
+		next := openAt(t, in, "a")
+		mustNot(t, unix.Close(in))
 		in = next
 	}
-	check(t, unix.Close(in))
+	mustNot(t, unix.Close(in))
 }
 
 // flatten takes them away one by one: os.RemoveAll has all of them open.
 func flatten(t *testing.T, dir string) {
 	t.Helper()
-	top := open(t, unix.AT_FDCWD, dir)
+	top := openAt(t, unix.AT_FDCWD, dir)
 	defer unix.Close(top) //nolint:errcheck // nothing was written to it
 	for unix.Unlinkat(top, "a", unix.AT_REMOVEDIR) != nil {
-		check(t, unix.Renameat(top, "a", top, "old"))
-		old := open(t, top, "old")
-		check(t, unix.Renameat(old, "a", top, "a"))
-		check(t, unix.Close(old))
-		check(t, unix.Unlinkat(top, "old", unix.AT_REMOVEDIR))
+		mustNot(t, unix.Renameat(top, "a", top, "old"))
+		old := openAt(t, top, "old")
+		mustNot(t, unix.Renameat(old, "a", top, "a"))
+		mustNot(t, unix.Close(old))
+		mustNot(t, unix.Unlinkat(top, "old", unix.AT_REMOVEDIR))
 	}
 }
 
@@ -48,10 +48,10 @@ const exchanged = 200
 func Exchange(t *testing.T, dir string) (stop func()) {
 	t.Helper()
 	other := t.TempDir()
-	in, out := open(t, unix.AT_FDCWD, dir), open(t, unix.AT_FDCWD, other)
+	in, out := openAt(t, unix.AT_FDCWD, dir), openAt(t, unix.AT_FDCWD, other)
 	for i := range exchanged {
-		check(t, unix.Mkdirat(in, strconv.Itoa(i), 0o755))
-		check(t, unix.Mkfifoat(out, strconv.Itoa(i), 0o644))
+		mustNot(t, unix.Mkdirat(in, strconv.Itoa(i), 0o755))
+		mustNot(t, unix.Mkfifoat(out, strconv.Itoa(i), 0o644))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
@@ -70,14 +70,14 @@ func Exchange(t *testing.T, dir string) (stop func()) {
 	return stop
 }
 
-func open(t *testing.T, in int, name string) int {
+func openAt(t *testing.T, in int, name string) int {
 	t.Helper()
 	fd, err := unix.Openat(in, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	check(t, err)
+	mustNot(t, err)
 	return fd
 }
 
-func check(t *testing.T, err error) {
+func mustNot(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

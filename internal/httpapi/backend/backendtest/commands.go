@@ -31,11 +31,11 @@ type Commands struct {
 	Env   []string
 
 	mu  sync.Mutex // guards what follows
-	all []*command
+	all []*boxCommand
 }
 
-// command is a process and all of its output, which is kept.
-type command struct {
+// boxCommand is a process and all of its output, which is kept.
+type boxCommand struct {
 	view  keeper.Command
 	user  string
 	input io.WriteCloser
@@ -60,36 +60,36 @@ type recorded struct {
 func (c *Commands) Start(want sandbox.Command) (keeper.Command, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := &command{changed: make(chan struct{}), user: want.User}
+	k := &boxCommand{changed: make(chan struct{}), user: want.User}
 	k.view = keeper.Command{ID: "cmd" + strconv.Itoa(len(c.all)+1), Argv: want.Argv, Started: time.Now(), Terminal: want.PTY != nil}
 	c.all = append(c.all, k)
 	process := exec.Command(want.Argv[0], want.Argv[1:]...) //nolint:noctx // it lives as long as the sandbox
-	process.Dir = c.Files.host(want.Dir)
+	process.Dir = c.Files.hostPath(want.Dir)
 	process.Env = slices.Clone(c.Env)
 	for name, value := range want.Env {
 		process.Env = append(process.Env, name+"="+value)
 	}
 	if _, err := os.Stat(process.Dir); err != nil {
-		k.end(channel.Exit{Code: 126, Error: "the working directory " + want.Dir + " does not exist"})
+		k.endCommand(channel.Exit{Code: 126, Error: "the working directory " + want.Dir + " does not exist"})
 		return k.view, nil
 	}
-	wait, err := k.start(process, want)
+	wait, err := k.startProcess(process, want)
 	if err != nil {
-		k.end(channel.Exit{Code: 127, Error: want.Argv[0] + " can't be started: " + err.Error()})
+		k.endCommand(channel.Exit{Code: 127, Error: want.Argv[0] + " can't be started: " + err.Error()})
 		return k.view, nil
 	}
 	k.view.PID, k.group = process.Process.Pid, process.Process.Pid
-	k.record(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID}))
-	go k.follow(process, wait, want.Timeout)
+	k.recordFrame(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID}))
+	go k.followProcess(process, wait, want.Timeout)
 	return k.view, nil
 }
 
-// start returns a function that returns when all output was taken.
-func (k *command) start(process *exec.Cmd, want sandbox.Command) (wait func(), err error) {
+// startProcess returns a function that returns when all output was taken.
+func (k *boxCommand) startProcess(process *exec.Cmd, want sandbox.Command) (wait func(), err error) {
 	if want.PTY != nil {
 		k.tty, err = pty.StartWithSize(process, &pty.Winsize{Rows: want.PTY.Rows, Cols: want.PTY.Cols})
 		k.input = k.tty
-		return func() { k.pump(channel.FrameStdout, k.tty) }, err
+		return func() { k.pumpOutput(channel.FrameStdout, k.tty) }, err
 	}
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdout, err := process.StdoutPipe()
@@ -107,18 +107,18 @@ func (k *command) start(process *exec.Cmd, want sandbox.Command) (wait func(), e
 	}
 	return func() {
 		var pumps sync.WaitGroup
-		pumps.Go(func() { k.pump(channel.FrameStdout, stdout) })
-		pumps.Go(func() { k.pump(channel.FrameStderr, stderr) })
+		pumps.Go(func() { k.pumpOutput(channel.FrameStdout, stdout) })
+		pumps.Go(func() { k.pumpOutput(channel.FrameStderr, stderr) })
 		pumps.Wait()
 	}, process.Start()
 }
 
-func (k *command) pump(kind channel.FrameType, from io.Reader) {
+func (k *boxCommand) pumpOutput(kind channel.FrameType, from io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			k.record(kind, slices.Clone(buf[:n]))
+			k.recordFrame(kind, slices.Clone(buf[:n]))
 		}
 		if err != nil {
 			return
@@ -126,7 +126,7 @@ func (k *command) pump(kind channel.FrameType, from io.Reader) {
 	}
 }
 
-func (k *command) follow(process *exec.Cmd, wait func(), timeout time.Duration) {
+func (k *boxCommand) followProcess(process *exec.Cmd, wait func(), timeout time.Duration) {
 	var timedOut bool
 	if timeout > 0 {
 		timer := time.AfterFunc(timeout, func() {
@@ -147,10 +147,10 @@ func (k *command) follow(process *exec.Cmd, wait func(), timeout time.Duration) 
 		exit.Code = 128 + int(status.Signal())
 		exit.Signal = unix.SignalName(status.Signal())[len("SIG"):]
 	}
-	k.end(exit)
+	k.endCommand(exit)
 }
 
-func (k *command) record(kind channel.FrameType, payload []byte) {
+func (k *boxCommand) recordFrame(kind channel.FrameType, payload []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.frames = append(k.frames, recorded{kind, payload, time.Now()})
@@ -158,7 +158,7 @@ func (k *command) record(kind channel.FrameType, payload []byte) {
 	k.changed = make(chan struct{})
 }
 
-func (k *command) end(exit channel.Exit) {
+func (k *boxCommand) endCommand(exit channel.Exit) {
 	k.mu.Lock()
 	if k.exit != nil {
 		k.mu.Unlock()
@@ -166,7 +166,7 @@ func (k *command) end(exit channel.Exit) {
 	}
 	k.exit, k.ended = &exit, time.Now()
 	k.mu.Unlock()
-	k.record(channel.FrameExit, marshal(exit))
+	k.recordFrame(channel.FrameExit, marshal(exit))
 }
 
 // List returns all commands, those that have ended included.
@@ -184,7 +184,7 @@ func (c *Commands) List() []keeper.Command {
 	return views
 }
 
-func (c *Commands) find(id string) (*command, error) {
+func (c *Commands) findCommand(id string) (*boxCommand, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.all {
@@ -197,21 +197,21 @@ func (c *Commands) find(id string) (*command, error) {
 
 // Attach plays a command's frames: all of them, or from now on.
 func (c *Commands) Attach(id string, offset int64) (net.Conn, error) {
-	k, err := c.find(id)
+	k, err := c.findCommand(id)
 	if err != nil {
 		return nil, err
 	}
 	near, far := net.Pipe()
-	from := k.place(offset == keeper.FromNow) // before the caller goes on, as the keeper does
+	from := k.placeToPlay(offset == keeper.FromNow) // before the caller goes on, as the keeper does
 	go func() {
 		defer far.Close()
-		k.play(channel.NewConn(far), from)
+		k.playFrames(channel.NewConn(far), from)
 	}()
 	return near, nil
 }
 
-// place is the number of the first frame that is to be played.
-func (k *command) place(fromNow bool) int {
+// placeToPlay is the number of the first frame that is to be played.
+func (k *boxCommand) placeToPlay(fromNow bool) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -223,8 +223,8 @@ func (k *command) place(fromNow bool) int {
 	return len(k.frames)
 }
 
-// play ends when the other side goes away or has got the exit.
-func (k *command) play(to *channel.Conn, next int) {
+// playFrames ends when the other side goes away or has got the exit.
+func (k *boxCommand) playFrames(to *channel.Conn, next int) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -233,7 +233,7 @@ func (k *command) play(to *channel.Conn, next int) {
 			if err != nil {
 				return
 			}
-			_ = k.take(kind, payload) // a command that has ended takes nothing
+			_ = k.takeFrame(kind, payload) // a command that has ended takes nothing
 		}
 	}()
 	if next > 0 && k.view.PID != 0 && to.WriteFrame(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID})) != nil {
@@ -259,7 +259,7 @@ func (k *command) play(to *channel.Conn, next int) {
 
 // Written tells of each frame of output as a passage.
 func (c *Commands) Written(id string) (keeper.Output, error) {
-	k, err := c.find(id)
+	k, err := c.findCommand(id)
 	if err != nil {
 		return keeper.Output{}, err
 	}
@@ -285,7 +285,7 @@ func (c *Commands) EndWith(exit channel.Exit) {
 		k.mu.Lock()
 		ended := k.exit != nil // its number may be another's now
 		k.mu.Unlock()
-		k.end(exit)
+		k.endCommand(exit)
 		if k.group != 0 && !ended {
 			_ = syscall.Kill(-k.group, syscall.SIGKILL)
 		}
@@ -294,7 +294,7 @@ func (c *Commands) EndWith(exit channel.Exit) {
 
 // Send passes a frame to a process.
 func (c *Commands) Send(_ context.Context, id string, kind channel.FrameType, payload []byte) error {
-	k, err := c.find(id)
+	k, err := c.findCommand(id)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (c *Commands) Send(_ context.Context, id string, kind channel.FrameType, pa
 	ended := k.exit != nil
 	k.mu.Unlock()
 	if !ended {
-		err = k.take(kind, payload)
+		err = k.takeFrame(kind, payload)
 	}
 	if ended || errors.Is(err, syscall.ESRCH) { // the process may be gone before its exit is told
 		return fault.New(fault.ErrConflict, "the command %s has ended", id)
@@ -310,8 +310,8 @@ func (c *Commands) Send(_ context.Context, id string, kind channel.FrameType, pa
 	return err
 }
 
-// take passes a frame to the process.
-func (k *command) take(kind channel.FrameType, payload []byte) error {
+// takeFrame passes a frame to the process.
+func (k *boxCommand) takeFrame(kind channel.FrameType, payload []byte) error {
 	switch kind {
 	case channel.FrameStdin:
 		return k.takeInput(payload)
@@ -332,7 +332,7 @@ func (k *command) take(kind channel.FrameType, payload []byte) error {
 	}
 }
 
-func (k *command) takeInput(payload []byte) error {
+func (k *boxCommand) takeInput(payload []byte) error {
 	if k.input == nil {
 		return nil
 	}

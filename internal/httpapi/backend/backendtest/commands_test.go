@@ -22,7 +22,7 @@ func TestFramesForAProcessThatIsGone(t *testing.T) {
 	if err := errors.Join(reader.Close(), input.Close()); err != nil {
 		t.Fatal(err)
 	}
-	c := &Commands{all: []*command{{
+	c := &Commands{all: []*boxCommand{{
 		view: keeper.Command{ID: "cmd1", PID: gone}, group: gone, input: input, changed: make(chan struct{}),
 	}}}
 	if err := c.Send(t.Context(), "cmd1", channel.FrameSignal, marshal(channel.Signal{Name: "TERM"})); !errors.Is(err, fault.ErrConflict) {

@@ -29,7 +29,7 @@ func (l *Life) Keep(_ context.Context, id string, keep sandbox.Keep) (sandbox.Sn
 	defer l.mu.Unlock()
 	info := box.Info()
 	s := sandbox.Snapshot{
-		ID: newID("snap"), Digest: "sha256:" + newID(""), Contents: keep.Contents, Created: time.Now().UTC(), Owner: info.Owner, Of: info, Built: keep.Built,
+		ID: newTestID("snap"), Digest: "sha256:" + newTestID(""), Contents: keep.Contents, Created: time.Now().UTC(), Owner: info.Owner, Of: info, Built: keep.Built,
 	}
 	l.unname(info.Owner.Token, keep.Names)
 	if len(keep.Names) > 0 {
@@ -115,10 +115,10 @@ func (l *Life) Fork(_ context.Context, id string, count int, life sandbox.Lifeti
 	info := box.Info()
 	copies := make([]sandbox.Forked, count)
 	for i := range copies {
-		if copies[i].Err = l.quota(info.Owner); copies[i].Err != nil {
+		if copies[i].Err = l.checkQuota(info.Owner); copies[i].Err != nil {
 			continue
 		}
-		made, err := l.make(sandbox.Request{
+		made, err := l.makeBox(sandbox.Request{
 			Template: info.Template, Labels: info.Labels, Owner: info.Owner, Lifetime: life, User: info.User, Narrowing: l.narrowed[id],
 		}, id)
 		if err != nil {

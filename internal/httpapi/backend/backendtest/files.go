@@ -43,8 +43,8 @@ func (f *Files) mayWrite(op channel.File) error {
 	return nil
 }
 
-// host is where a path of the sandbox lies.
-func (f *Files) host(inside string) string {
+// hostPath is where a path of the sandbox lies.
+func (f *Files) hostPath(inside string) string {
 	return filepath.Join(f.Root, f.absolute(inside))
 }
 
@@ -63,10 +63,10 @@ func (f *Files) Do(op channel.File) (channel.FileInfo, error) {
 	if op.Path == "" || strings.ContainsRune(op.Path, 0) {
 		return channel.FileInfo{}, fault.Invalid("%q is not a path", op.Path)
 	}
-	at := f.host(op.Path)
+	at := f.hostPath(op.Path)
 	switch op.Op {
 	case channel.FileStat:
-		return f.stat(op.Path)
+		return f.statFile(op.Path)
 	case channel.FileMkdir:
 		if err := f.mayWrite(op); err != nil {
 			return channel.FileInfo{}, err
@@ -74,15 +74,15 @@ func (f *Files) Do(op channel.File) (channel.FileInfo, error) {
 		if _, err := os.Stat(at); err == nil {
 			return channel.FileInfo{}, fault.New(fault.ErrConflict, "%s exists already", op.Path)
 		}
-		return channel.FileInfo{}, explain(op.Path, os.MkdirAll(at, 0o755)) //nolint:gosec // as a guest does
+		return channel.FileInfo{}, explainError(op.Path, os.MkdirAll(at, 0o755)) //nolint:gosec // as a guest does
 	case channel.FileMove:
-		if err := os.MkdirAll(filepath.Dir(f.host(op.To)), 0o755); err != nil { //nolint:gosec // as above
+		if err := os.MkdirAll(filepath.Dir(f.hostPath(op.To)), 0o755); err != nil { //nolint:gosec // as above
 			return channel.FileInfo{}, err
 		}
-		return channel.FileInfo{}, explain(op.Path, os.Rename(at, f.host(op.To)))
+		return channel.FileInfo{}, explainError(op.Path, os.Rename(at, f.hostPath(op.To)))
 	case channel.FileRemove:
 		if _, err := os.Lstat(at); err != nil {
-			return channel.FileInfo{}, explain(op.Path, err)
+			return channel.FileInfo{}, explainError(op.Path, err)
 		}
 		return channel.FileInfo{}, os.RemoveAll(at)
 	case channel.FileList, channel.FileRead, channel.FileWrite, channel.FileWatch:
@@ -90,15 +90,15 @@ func (f *Files) Do(op channel.File) (channel.FileInfo, error) {
 	return channel.FileInfo{}, fault.Invalid("%q is a stream", op.Op)
 }
 
-func (f *Files) stat(inside string) (channel.FileInfo, error) {
-	info, err := os.Lstat(f.host(inside))
+func (f *Files) statFile(inside string) (channel.FileInfo, error) {
+	info, err := os.Lstat(f.hostPath(inside))
 	if err != nil {
-		return channel.FileInfo{}, explain(inside, err)
+		return channel.FileInfo{}, explainError(inside, err)
 	}
-	return f.describe(f.absolute(inside), info), nil
+	return f.describeFile(f.absolute(inside), info), nil
 }
 
-func (f *Files) describe(inside string, info fs.FileInfo) channel.FileInfo {
+func (f *Files) describeFile(inside string, info fs.FileInfo) channel.FileInfo {
 	d := channel.FileInfo{
 		Path: inside, Kind: channel.KindFile, Size: info.Size(), Mode: uint32(info.Mode().Perm()),
 		Owner: "user", Group: "user", Modified: info.ModTime(),
@@ -108,32 +108,32 @@ func (f *Files) describe(inside string, info fs.FileInfo) channel.FileInfo {
 		d.Kind = channel.KindDir
 	case info.Mode()&fs.ModeSymlink != 0:
 		d.Kind = channel.KindSymlink
-		d.Target, _ = os.Readlink(f.host(inside))
-		f.resolve(inside, &d)
+		d.Target, _ = os.Readlink(f.hostPath(inside))
+		f.resolveLink(inside, &d)
 	case !info.Mode().IsRegular():
 		d.Kind = channel.KindOther
 	}
 	return d
 }
 
-// resolve tells what a link leads to. The box's root is a directory of the host, so an
+// resolveLink tells what a link leads to. The box's root is a directory of the host, so an
 // absolute link leads out of it, and is not resolved.
-func (f *Files) resolve(inside string, d *channel.FileInfo) {
+func (f *Files) resolveLink(inside string, d *channel.FileInfo) {
 	root, err := filepath.EvalSymlinks(f.Root)
 	if err != nil {
 		return
 	}
-	end, err := filepath.EvalSymlinks(f.host(inside))
+	end, err := filepath.EvalSymlinks(f.hostPath(inside))
 	if err != nil {
 		return
 	}
 	below, ok := strings.CutPrefix(end, root)
 	if info, err := os.Stat(end); ok && err == nil {
-		d.Resolved, d.Leads = below, f.describe(below, info).Kind
+		d.Resolved, d.Leads = below, f.describeFile(below, info).Kind
 	}
 }
 
-func explain(name string, err error) error {
+func explainError(name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -149,7 +149,7 @@ func explain(name string, err error) error {
 func (f *Files) Open(_ context.Context, op channel.File) (*channel.Conn, channel.FileInfo, error) {
 	near, far := net.Pipe()
 	guest := channel.NewConn(far)
-	serve, info, err := f.serve(op)
+	serve, info, err := f.serveOperation(op)
 	if err != nil {
 		return nil, info, err
 	}
@@ -160,8 +160,8 @@ func (f *Files) Open(_ context.Context, op channel.File) (*channel.Conn, channel
 	return channel.NewConn(near), info, nil
 }
 
-func (f *Files) serve(op channel.File) (func(*channel.Conn), channel.FileInfo, error) {
-	at := f.host(op.Path)
+func (f *Files) serveOperation(op channel.File) (func(*channel.Conn), channel.FileInfo, error) {
+	at := f.hostPath(op.Path)
 	info, err := os.Stat(at)
 	if op.Op == channel.FileWrite {
 		if err := f.mayWrite(op); err != nil {
@@ -170,27 +170,27 @@ func (f *Files) serve(op channel.File) (func(*channel.Conn), channel.FileInfo, e
 		if err == nil && info.IsDir() {
 			return nil, channel.FileInfo{}, fault.Invalid("%s is a directory", op.Path)
 		}
-		return func(c *channel.Conn) { f.write(c, op) }, channel.FileInfo{}, nil
+		return func(c *channel.Conn) { f.writeFile(c, op) }, channel.FileInfo{}, nil
 	}
 	if err != nil {
-		return nil, channel.FileInfo{}, explain(op.Path, err)
+		return nil, channel.FileInfo{}, explainError(op.Path, err)
 	}
-	described := f.describe(f.absolute(op.Path), info)
+	described := f.describeFile(f.absolute(op.Path), info)
 	switch {
 	case op.Op == channel.FileRead && !info.Mode().IsRegular():
 		return nil, described, fault.Invalid("%s is not a file", op.Path)
 	case op.Op == channel.FileRead:
-		return func(c *channel.Conn) { f.read(c, at) }, described, nil
+		return func(c *channel.Conn) { f.readFile(c, at) }, described, nil
 	case !info.IsDir():
 		return nil, described, fault.Invalid("%s is not a directory", op.Path)
 	case op.Op == channel.FileList:
-		return func(c *channel.Conn) { f.list(c, op) }, described, nil
+		return func(c *channel.Conn) { f.listDir(c, op) }, described, nil
 	}
-	seen := look(at)
-	return func(c *channel.Conn) { watch(c, at, seen) }, described, nil
+	seen := listWithTimes(at)
+	return func(c *channel.Conn) { watchDir(c, at, seen) }, described, nil
 }
 
-func (f *Files) read(c *channel.Conn, at string) {
+func (f *Files) readFile(c *channel.Conn, at string) {
 	content, err := os.ReadFile(at)
 	if err != nil {
 		return
@@ -203,7 +203,7 @@ func (f *Files) read(c *channel.Conn, at string) {
 	_ = c.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
 }
 
-func (f *Files) write(c *channel.Conn, op channel.File) {
+func (f *Files) writeFile(c *channel.Conn, op channel.File) {
 	var content []byte
 	for {
 		kind, payload, err := c.ReadFrame()
@@ -219,13 +219,13 @@ func (f *Files) write(c *channel.Conn, op channel.File) {
 			return
 		}
 	}
-	at := f.host(op.Path)
+	at := f.hostPath(op.Path)
 	_ = os.MkdirAll(filepath.Dir(at), 0o755)                 //nolint:gosec // as a guest does
 	if err := os.WriteFile(at, content, 0o644); err != nil { //nolint:gosec // as above
 		_ = c.WriteJSON(channel.FrameReply, channel.Reply{Code: channel.CodePermission, Error: err.Error()})
 		return
 	}
-	info, err := f.stat(op.Path)
+	info, err := f.statFile(op.Path)
 	if err != nil {
 		return
 	}
@@ -233,16 +233,16 @@ func (f *Files) write(c *channel.Conn, op channel.File) {
 	_ = c.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Body: marshal(info)})
 }
 
-func (f *Files) list(c *channel.Conn, op channel.File) {
+func (f *Files) listDir(c *channel.Conn, op channel.File) {
 	var found channel.FileEntries
-	top := f.host(op.Path)
+	top := f.hostPath(op.Path)
 	_ = filepath.WalkDir(top, func(at string, entry fs.DirEntry, err error) error {
 		if err != nil || at == top {
 			return err
 		}
 		below, _ := filepath.Rel(top, at)
 		if info, err := entry.Info(); err == nil {
-			found.Entries = append(found.Entries, f.describe(path.Join(f.absolute(op.Path), below), info))
+			found.Entries = append(found.Entries, f.describeFile(path.Join(f.absolute(op.Path), below), info))
 		}
 		if entry.IsDir() && strings.Count(below, "/")+1 >= op.Depth {
 			return fs.SkipDir
@@ -254,8 +254,8 @@ func (f *Files) list(c *channel.Conn, op channel.File) {
 	}
 }
 
-// look is what lies in a directory, by name.
-func look(at string) map[string]time.Time {
+// listWithTimes is what lies in a directory, by name.
+func listWithTimes(at string) map[string]time.Time {
 	seen := map[string]time.Time{}
 	entries, _ := os.ReadDir(at)
 	for _, e := range entries {
@@ -266,15 +266,15 @@ func look(at string) map[string]time.Time {
 	return seen
 }
 
-// watch looks again and again, which is enough for a test.
-func watch(c *channel.Conn, at string, seen map[string]time.Time) {
+// watchDir looks again and again, which is enough for a test.
+func watchDir(c *channel.Conn, at string, seen map[string]time.Time) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		_, _ = io.Copy(io.Discard, c.Raw())
 	}()
 	for {
-		now := look(at)
+		now := listWithTimes(at)
 		var answered channel.FileEvents
 		for name, modified := range now {
 			switch before, ok := seen[name]; {

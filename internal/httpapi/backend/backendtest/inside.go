@@ -85,7 +85,7 @@ func (b *Boxes) Mute(err error) {
 	b.mute = err
 }
 
-func (b *Boxes) muted() error {
+func (b *Boxes) mutedError() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.mute
@@ -106,9 +106,9 @@ func (b *Boxes) All() []*Box {
 }
 
 // Box is the box of an id, or fault.ErrNotFound.
-func (b *Boxes) Box(id string) (*Box, error) { return b.box(id) }
+func (b *Boxes) Box(id string) (*Box, error) { return b.findBox(id) }
 
-func (b *Boxes) box(id string) (*Box, error) {
+func (b *Boxes) findBox(id string) (*Box, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.all, func(x *Box) bool { return x.Info().ID == id })
@@ -120,7 +120,7 @@ func (b *Boxes) box(id string) (*Box, error) {
 
 // running is a box in which something may be done.
 func (b *Boxes) running(id string) (*Box, error) {
-	box, err := b.box(id)
+	box, err := b.findBox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (b *Boxes) running(id string) (*Box, error) {
 
 // Get implements backend.Sandboxes.
 func (b *Boxes) Get(id string) (*sandbox.Sandbox, error) {
-	box, err := b.box(id)
+	box, err := b.findBox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -152,9 +152,9 @@ func (b *Boxes) List() []*sandbox.Sandbox {
 
 // Destroy implements backend.Sandboxes.
 func (b *Boxes) Destroy(_ context.Context, id string) error {
-	box, err := b.box(id)
+	box, err := b.findBox(id)
 	if err == nil {
-		err = b.muted()
+		err = b.mutedError()
 	}
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (b *Boxes) Start(_ context.Context, id string, c sandbox.Command) (keeper.C
 	if c.Refused != nil {
 		return keeper.Command{}, fault.New(fault.ErrForbidden, "%s (rule caller.%s, request r-1)", c.Refused.Reason, c.Refused.Rule)
 	}
-	if b.muted() != nil {
+	if b.mutedError() != nil {
 		c.Timeout = 0
 	}
 	return box.Commands.Start(c)
@@ -200,7 +200,7 @@ func (b *Boxes) Start(_ context.Context, id string, c sandbox.Command) (keeper.C
 
 // Commands implements backend.Sandboxes.
 func (b *Boxes) Commands(_ context.Context, id string) ([]keeper.Command, error) {
-	box, err := b.box(id)
+	box, err := b.findBox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (*Boxes) Elevated(context.Context, string, sandbox.Elevated) (channel.Exit,
 
 // Attach implements backend.Sandboxes.
 func (b *Boxes) Attach(_ context.Context, id, command string, offset int64) (net.Conn, error) {
-	box, err := b.box(id)
+	box, err := b.findBox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (b *Boxes) Attach(_ context.Context, id, command string, offset int64) (net
 
 // Written implements backend.Sandboxes.
 func (b *Boxes) Written(_ context.Context, id, command string) (keeper.Output, error) {
-	box, err := b.box(id)
+	box, err := b.findBox(id)
 	if err != nil {
 		return keeper.Output{}, err
 	}
@@ -236,7 +236,7 @@ func (b *Boxes) Send(ctx context.Context, id, command string, kind channel.Frame
 	if err != nil {
 		return err
 	}
-	if err := b.muted(); err != nil && kind == channel.FrameSignal {
+	if err := b.mutedError(); err != nil && kind == channel.FrameSignal {
 		return err
 	}
 	return box.Commands.Send(ctx, command, kind, payload)

@@ -101,7 +101,7 @@ func (l *Life) Touch(id string) {
 
 // Become puts a box into a state.
 func (l *Life) Become(id string, to sandbox.State) error {
-	box, err := l.box(id)
+	box, err := l.findBox(id)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (l *Life) Become(id string, to sandbox.State) error {
 	return nil
 }
 
-func newID(prefix string) string {
+func newTestID(prefix string) string {
 	b := make([]byte, 8)
 	rand.Read(b) // never fails: it ends the process instead
 	return prefix + hex.EncodeToString(b)
@@ -126,10 +126,10 @@ func (l *Life) Create(_ context.Context, req sandbox.Request) (*sandbox.Sandbox,
 	if id := l.keys[key]; id != "" && req.IdempotencyKey != "" {
 		return l.Get(id)
 	}
-	if err := l.quota(req.Owner); err != nil {
+	if err := l.checkQuota(req.Owner); err != nil {
 		return nil, err
 	}
-	box, err := l.make(req, "")
+	box, err := l.makeBox(req, "")
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (l *Life) Create(_ context.Context, req sandbox.Request) (*sandbox.Sandbox,
 	return box.Sandbox, nil
 }
 
-func (l *Life) quota(o sandbox.Owner) error {
+func (l *Life) checkQuota(o sandbox.Owner) error {
 	living := 0
 	for _, sb := range l.List() {
 		if sb.Info().Owner.Token == o.Token {
@@ -160,11 +160,11 @@ func (l *Life) quota(o sandbox.Owner) error {
 	return nil
 }
 
-// make needs mu.
-func (l *Life) make(req sandbox.Request, parent string) (*Box, error) {
-	id := newID("sb")
+// makeBox needs mu.
+func (l *Life) makeBox(req sandbox.Request, parent string) (*Box, error) {
+	id := newTestID("sb")
 	info := sandbox.Info{
-		ID: id, Run: cmp.Or(req.Run, newID("run-")), Template: req.Template, Engine: "fake", PolicySource: req.PolicySource, User: req.User,
+		ID: id, Run: cmp.Or(req.Run, newTestID("run-")), Template: req.Template, Engine: "fake", PolicySource: req.PolicySource, User: req.User,
 		Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: maps.Clone(req.Labels), Created: time.Now().UTC(),
 		Snapshot: req.Snapshot, Parent: parent, Limits: engine.Limits{CPU: 1.5, MemoryBytes: 2 << 30, DiskBytes: 4 << 30, Pids: 512},
 	}
@@ -188,7 +188,7 @@ func (l *Life) make(req sandbox.Request, parent string) (*Box, error) {
 
 // WaitsIn has a sandbox wait, and be paused, in a list of the test's.
 func (l *Life) WaitsIn(id string, list *waiting.List) error {
-	box, err := l.box(id)
+	box, err := l.findBox(id)
 	if err == nil {
 		box.StandIn, box.Holds = sandbox.NewStandIn(box.Info(), nil, list), list
 	}
@@ -201,9 +201,9 @@ func StandsIn() []string { return []string{"rehearsal", "workshop", "proof", "bu
 
 // StandIn makes a running sandbox that the daemon made for a token's other one.
 func (l *Life) StandIn(what, owner string) (id string) {
-	id = newID("sb")
+	id = newTestID("sb")
 	info := sandbox.Info{
-		ID: id, Run: newID(what + "-"), Template: "debian", Engine: "fake", Owner: sandbox.Owner{Token: owner}, Created: time.Now().UTC(),
+		ID: id, Run: newTestID(what + "-"), Template: "debian", Engine: "fake", Owner: sandbox.Owner{Token: owner}, Created: time.Now().UTC(),
 		Rehearsal: what == "rehearsal", Workshop: what == "workshop", Proof: what == "proof",
 	}
 	if what == "build" {
@@ -218,7 +218,7 @@ func (l *Life) StandIn(what, owner string) (id string) {
 
 // SetLifetime implements backend.Sandboxes.
 func (l *Life) SetLifetime(_ context.Context, id string, life sandbox.Lifetime) error {
-	box, err := l.box(id)
+	box, err := l.findBox(id)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (l *Life) PauseFiles(ctx context.Context, id string) error {
 	if err := l.Pause(ctx, id); err != nil {
 		return err
 	}
-	box, err := l.box(id)
+	box, err := l.findBox(id)
 	if err == nil {
 		box.KeepsFiles(true)
 	}
@@ -259,7 +259,7 @@ func (l *Life) PauseFiles(ctx context.Context, id string) error {
 
 // Resume implements backend.Sandboxes.
 func (l *Life) Resume(_ context.Context, id string) (bool, error) {
-	box, err := l.box(id)
+	box, err := l.findBox(id)
 	if err != nil {
 		return false, err
 	}
@@ -283,7 +283,7 @@ func (l *Life) Resume(_ context.Context, id string) (bool, error) {
 
 // ResumeFiles implements backend.Sandboxes: the commands of one that is paused end.
 func (l *Life) ResumeFiles(ctx context.Context, id string) (bool, error) {
-	box, err := l.box(id)
+	box, err := l.findBox(id)
 	if err != nil {
 		return false, err
 	}
@@ -303,7 +303,7 @@ func (l *Life) PolicyPut(_ context.Context, _ *policy.Policy, _ string, _ []byte
 
 // Narrow implements the E2B wire's Sandboxes.
 func (l *Life) Narrow(_ context.Context, id string, n policy.Narrowing) error {
-	if _, err := l.box(id); err != nil {
+	if _, err := l.findBox(id); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -59,8 +59,8 @@ func makeGrown(path string) error {
 	return nil
 }
 
-// send puts a descriptor into a message that nobody receives, and closes it.
-func send(fd int) (sender, receiver int, err error) {
+// sendFD puts a descriptor into a message that nobody receives, and closes it.
+func sendFD(fd int) (sender, receiver int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		return 0, 0, err

@@ -71,14 +71,14 @@ func Play() {
 	var err error
 	switch {
 	case len(os.Args) == 5 && os.Args[1] == "hold":
-		err = hold(os.Args[2], os.Args[3], os.Args[4])
+		err = holdFile(os.Args[2], os.Args[3], os.Args[4])
 	case len(os.Args) == 3 && os.Args[1] == "hold-elsewhere":
 		if err = errors.Join(unix.Unmount(os.Args[2], unix.MNT_DETACH), keepBehind()); err == nil {
-			err = stay()
+			err = stayUntilDone()
 		}
 	case len(os.Args) == 3 && os.Args[1] == "hold-as":
 		if err = os.Remove(os.Args[2]); err == nil {
-			err = stay()
+			err = stayUntilDone()
 		}
 	default:
 		return
@@ -90,8 +90,8 @@ func Play() {
 	os.Exit(0)
 }
 
-// stay says that all is done, and returns when the test is through.
-func stay() error {
+// stayUntilDone says that all is done, and returns when the test is through.
+func stayUntilDone() error {
 	fmt.Println("ready")
 	_, err := io.Copy(io.Discard, os.Stdin)
 	return err
@@ -135,21 +135,21 @@ func Start(tb testing.TB, way, place string) (pid int) {
 // Held is how many bytes the file has.
 const Held = 1 << 20
 
-// hold plays a sandbox's process: in mounts of its own it shows itself a place of a home, and keeps a file of it in one way
+// holdFile plays a sandbox's process: in mounts of its own it shows itself a place of a home, and keeps a file of it in one way
 // until its input ends.
-func hold(way, place, at string) error {
+func holdFile(way, place, at string) error {
 	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount(place, at, "", unix.MS_BIND, "")); err != nil {
 		return err
 	}
 	if way == Crowd {
-		return crowd()
+		return crowdMounts()
 	}
 	if way == Program {
 		return become(filepath.Join(at, "program"))
 	}
 	if way == Connects {
 		_, err := net.Dial("unix", filepath.Join(at, Service)) //nolint:noctx,gosec // it goes with the process, whose arguments are a test's
-		return errors.Join(err, stay())
+		return errors.Join(err, stayUntilDone())
 	}
 	if way == Elsewhere {
 		return elsewhere(at)
@@ -168,7 +168,7 @@ func hold(way, place, at string) error {
 			runtime.Gosched()
 		}
 	}
-	return stay()
+	return stayUntilDone()
 }
 
 // become goes on as a copy of this program, which takes its own name away.
@@ -198,11 +198,11 @@ func keepThing(way, path string) error {
 	if err != nil || way == Named {
 		return err
 	}
-	return errors.Join(keep(way, fd, path), os.Remove(path))
+	return errors.Join(keepFD(way, fd, path), os.Remove(path))
 }
 
-// keep keeps what a descriptor is of.
-func keep(way string, fd int, path string) error {
+// keepFD keeps what a descriptor is of.
+func keepFD(way string, fd int, path string) error {
 	switch way {
 	case Many:
 		return openMany()
@@ -227,7 +227,7 @@ func keep(way string, fd int, path string) error {
 
 // keepSent keeps it in a message.
 func keepSent(way string, fd int) error {
-	sender, receiver, err := send(fd)
+	sender, receiver, err := sendFD(fd)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func keepSent(way string, fd int) error {
 	case Listening:
 		err = lockParts(receiver)
 	case SentSent:
-		_, _, err = send(receiver)
+		_, _, err = sendFD(receiver)
 	}
 	return errors.Join(err, unix.Close(sender))
 }
@@ -356,8 +356,8 @@ func lockParts(fd int) error {
 	return nil
 }
 
-// crowd has many processes live in the mounts of this one.
-func crowd() error {
+// crowdMounts has many processes live in the mounts of this one.
+func crowdMounts() error {
 	for range 199 {
 		sleep := exec.CommandContext(context.Background(), "sleep", "1000")
 		if err := sleep.Start(); err != nil {
@@ -365,5 +365,5 @@ func crowd() error {
 		}
 		defer sleep.Process.Kill() //nolint:errcheck // it ends with this process's group otherwise
 	}
-	return stay()
+	return stayUntilDone()
 }

@@ -33,7 +33,7 @@ func TestJournal(t *testing.T, factory Factory) {
 	}
 }
 
-func move(t *testing.T, j journal.Journal, id string, from, to journal.State) journal.Event {
+func moveState(t *testing.T, j journal.Journal, id string, from, to journal.State) journal.Event {
 	t.Helper()
 	ev, err := j.Move(t.Context(), journal.Entry{Info: journal.Info{ID: id, Run: "run-1"}, State: to},
 		journal.Event{Time: time.Now().UTC(), Sandbox: id, Run: "run-1", From: from, To: to})
@@ -71,7 +71,7 @@ func testLife(t *testing.T, j journal.Journal, reopen func() journal.Journal) {
 		{"sb2", journal.Creating, journal.Failed},
 		{"sb2", journal.Failed, journal.Destroyed},
 	} {
-		if ev := move(t, j, step.id, step.from, step.to); ev.Seq != int64(i+1) {
+		if ev := moveState(t, j, step.id, step.from, step.to); ev.Seq != int64(i+1) {
 			t.Errorf("event %d has the number %d", i+1, ev.Seq)
 		}
 	}
@@ -89,7 +89,7 @@ func testLife(t *testing.T, j journal.Journal, reopen func() journal.Journal) {
 	if last, err := j.Last(t.Context()); last != 5 || err != nil {
 		t.Error(last, err)
 	}
-	if ev := move(t, j, "sb1", journal.Running, journal.Destroying); ev.Seq != 6 {
+	if ev := moveState(t, j, "sb1", journal.Running, journal.Destroying); ev.Seq != 6 {
 		t.Errorf("the numbers begin anew, at %d", ev.Seq)
 	}
 }
@@ -131,7 +131,7 @@ func testWhole(t *testing.T, j journal.Journal, reopen func() journal.Journal) {
 
 func testPut(t *testing.T, j journal.Journal, _ func() journal.Journal) {
 	t.Helper()
-	move(t, j, "sb1", "", journal.Creating)
+	moveState(t, j, "sb1", "", journal.Creating)
 	for _, id := range []string{"sb1", "sb2"} {
 		if err := j.Put(t.Context(), journal.Entry{Info: journal.Info{ID: id}, State: journal.Running, First: 7}); err != nil {
 			t.Error(err)
@@ -149,7 +149,7 @@ func testPut(t *testing.T, j journal.Journal, _ func() journal.Journal) {
 func testEvents(t *testing.T, j journal.Journal, _ func() journal.Journal) {
 	t.Helper()
 	for i := range 10 {
-		move(t, j, fmt.Sprint("sb", i), "", journal.Creating)
+		moveState(t, j, fmt.Sprint("sb", i), "", journal.Creating)
 	}
 	for _, c := range []struct {
 		after int64

@@ -74,10 +74,10 @@ func (c Call) Check(body []byte) error {
 	if err := json.Unmarshal(body, &values); err != nil {
 		return fmt.Errorf("%s: the body is no object: %w", c.Path, err)
 	}
-	return check(c.Path, c.Fields, values)
+	return checkFields(c.Path, c.Fields, values)
 }
 
-func check(where string, fields map[string]Field, values map[string]any) error {
+func checkFields(where string, fields map[string]Field, values map[string]any) error {
 	for name := range values {
 		if _, known := fields[name]; !known {
 			return fmt.Errorf("%s: there is no field %s", where, name)
@@ -91,14 +91,14 @@ func check(where string, fields map[string]Field, values map[string]any) error {
 			}
 			continue
 		}
-		if err := field.check(where+"."+name, value); err != nil {
+		if err := field.checkValue(where+"."+name, value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f Field) check(where string, value any) error {
+func (f Field) checkValue(where string, value any) error {
 	ok := false
 	switch v := value.(type) {
 	case bool:
@@ -111,7 +111,7 @@ func (f Field) check(where string, value any) error {
 		ok = f.Type == "integer" && v == math.Trunc(v) && v >= f.Least && (f.Most == 0 || v <= f.Most)
 	case map[string]any:
 		if f.Type == "object" && f.Fields != nil {
-			return check(where, f.Fields, v)
+			return checkFields(where, f.Fields, v)
 		}
 		ok = f.Type == "object"
 	}

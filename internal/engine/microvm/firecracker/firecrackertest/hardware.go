@@ -71,7 +71,7 @@ func NewHardware(t *testing.T, dir string, port uint32, run func(name string, co
 			if err != nil {
 				return
 			}
-			errand.Go(func() { h.serve(conn) })
+			errand.Go(func() { h.serveOrder(conn) })
 		}
 	})
 	t.Cleanup(func() {
@@ -120,8 +120,8 @@ func (h *Hardware) Loads() []string {
 	return slices.Clone(h.loads)
 }
 
-// serve does one order. The connection of a start or load is the guest's life.
-func (h *Hardware) serve(conn net.Conn) {
+// serveOrder does one order. The connection of a start or load is the guest's life.
+func (h *Hardware) serveOrder(conn net.Conn) {
 	defer conn.Close()
 	var o order
 	line, err := bufio.NewReader(conn).ReadBytes('\n')
@@ -129,7 +129,7 @@ func (h *Hardware) serve(conn net.Conn) {
 		return
 	}
 	var stream net.Conn
-	found, err := h.do(o, conn, &stream)
+	found, err := h.doOrder(o, conn, &stream)
 	if err != nil {
 		found.Error = err.Error()
 	}
@@ -139,7 +139,7 @@ func (h *Hardware) serve(conn net.Conn) {
 	switch o.Do {
 	case "start", "load":
 		_, _ = io.Copy(io.Discard, conn)
-		h.lost(o.ID, conn)
+		h.loseGuest(o.ID, conn)
 	case "connect":
 		errand.Go(func() {
 			_, _ = io.Copy(stream, conn)
@@ -149,14 +149,14 @@ func (h *Hardware) serve(conn net.Conn) {
 	}
 }
 
-func (h *Hardware) do(o order, life net.Conn, stream *net.Conn) (outcome, error) {
+func (h *Hardware) doOrder(o order, life net.Conn, stream *net.Conn) (outcome, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o.Do == "start" {
-		return outcome{}, h.start(o.ID, life, false)
+		return outcome{}, h.startGuest(o.ID, life, false)
 	}
 	if o.Do == "load" {
-		return outcome{}, h.load(o, life)
+		return outcome{}, h.loadGuest(o, life)
 	}
 	p := h.guests[o.ID]
 	if p == nil {
@@ -165,10 +165,10 @@ func (h *Hardware) do(o order, life net.Conn, stream *net.Conn) (outcome, error)
 	switch o.Do {
 	case "pause":
 		p.paused = true
-		return outcome{}, signal(p.cmd.Process.Pid, unix.SIGSTOP)
+		return outcome{}, signalTree(p.cmd.Process.Pid, unix.SIGSTOP)
 	case "resume":
 		p.paused, p.saved = false, false
-		return outcome{}, signal(p.cmd.Process.Pid, unix.SIGCONT)
+		return outcome{}, signalTree(p.cmd.Process.Pid, unix.SIGCONT)
 	case "save":
 		p.saved = true
 		return outcome{Word: p.word}, nil
@@ -183,8 +183,8 @@ func (h *Hardware) do(o order, life net.Conn, stream *net.Conn) (outcome, error)
 	return outcome{}, fmt.Errorf("it can't %s", o.Do)
 }
 
-// start starts a guest. Needs mu.
-func (h *Hardware) start(id string, life net.Conn, copied bool) error {
+// startGuest starts a guest. Needs mu.
+func (h *Hardware) startGuest(id string, life net.Conn, copied bool) error {
 	if h.guests[id] != nil {
 		return fmt.Errorf("there is a guest of %s already", id)
 	}
@@ -219,12 +219,12 @@ func (h *Hardware) start(id string, life net.Conn, copied bool) error {
 	return nil
 }
 
-// load makes a guest of what was saved. Needs mu.
-func (h *Hardware) load(o order, life net.Conn) error {
+// loadGuest makes a guest of what was saved. Needs mu.
+func (h *Hardware) loadGuest(o order, life net.Conn) error {
 	h.loads = append(h.loads, o.Word)
 	p := h.kept[o.Word]
 	if p == nil { // its source goes on
-		return h.start(o.ID, life, true)
+		return h.startGuest(o.ID, life, true)
 	}
 	delete(h.kept, o.Word)
 	p.life = life
@@ -232,8 +232,8 @@ func (h *Hardware) load(o order, life net.Conn) error {
 	return nil
 }
 
-// lost takes away the guest of a monitor that is gone, unless it was saved.
-func (h *Hardware) lost(id string, life net.Conn) {
+// loseGuest takes away the guest of a monitor that is gone, unless it was saved.
+func (h *Hardware) loseGuest(id string, life net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := h.guests[id]
@@ -245,11 +245,11 @@ func (h *Hardware) lost(id string, life net.Conn) {
 		h.kept[p.word] = p
 		return
 	}
-	_ = signal(p.cmd.Process.Pid, unix.SIGKILL)
+	_ = signalTree(p.cmd.Process.Pid, unix.SIGKILL)
 }
 
-// signal reaches a process and all that it started.
-func signal(pid int, sig unix.Signal) error {
+// signalTree reaches a process and all that it started.
+func signalTree(pid int, sig unix.Signal) error {
 	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		return err
 	}

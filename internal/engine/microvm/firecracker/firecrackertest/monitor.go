@@ -90,7 +90,7 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/machine-config" && (values["vcpu_count"] == 0.0 || values["vcpu_count"] == 33.0) {
 			refused = badCPUs
 		} else if err = call.Check(body); err == nil {
-			refused = m.do(call, r.URL.Path, values)
+			refused = m.doCall(call, r.URL.Path, values)
 		}
 	}
 	if err != nil {
@@ -103,21 +103,21 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_ = json.NewEncoder(w).Encode(map[string]string{"fault_message": refused})
 	case call.Answers == http.StatusOK:
-		_ = json.NewEncoder(w).Encode(map[string]string{"app_name": "Firecracker", "id": "test", "state": m.said(), "vmm_version": "1.16.2"})
+		_ = json.NewEncoder(w).Encode(map[string]string{"app_name": "Firecracker", "id": "test", "state": m.saidSoFar(), "vmm_version": "1.16.2"})
 	default:
 		w.WriteHeader(call.Answers)
 	}
 }
 
-func (m *Monitor) said() string {
+func (m *Monitor) saidSoFar() string {
 	if m.state == "" {
 		return "Not started"
 	}
 	return m.state
 }
 
-// do does a call that is well formed, and returns why it does not.
-func (m *Monitor) do(call Call, at string, body map[string]any) (refused string) {
+// doCall does a call that is well formed, and returns why it does not.
+func (m *Monitor) doCall(call Call, at string, body map[string]any) (refused string) {
 	switch {
 	case call.When == "before" && m.state != "":
 		return afterStart
@@ -129,26 +129,26 @@ func (m *Monitor) do(call Call, at string, body map[string]any) (refused string)
 	}
 	switch {
 	case at == "/actions":
-		return m.start(body["action_type"])
+		return m.startGuest(body["action_type"])
 	case at == "/vm":
-		return m.turn(body["state"])
+		return m.turnState(body["state"])
 	case at == "/snapshot/create":
-		return m.save(text(body["snapshot_path"]), text(body["mem_file_path"]))
+		return m.saveGuest(textOf(body["snapshot_path"]), textOf(body["mem_file_path"]))
 	case at == "/snapshot/load":
-		return m.load(body)
+		return m.loadGuest(body)
 	case at == "/boot-source":
 		for _, field := range []string{"kernel_image_path", "initrd_path"} {
-			if _, err := os.Stat(text(body[field])); err != nil && body[field] != nil {
+			if _, err := os.Stat(textOf(body[field])); err != nil && body[field] != nil {
 				return kernelGone
 			}
 		}
 	case strings.HasPrefix(at, "/drives/"):
-		if refused := usable(text(body["path_on_host"]), body["is_read_only"] == true); refused != "" {
+		if refused := usable(textOf(body["path_on_host"]), body["is_read_only"] == true); refused != "" {
 			return refused
 		}
-		m.drives = append(m.drives, text(body["path_on_host"]))
+		m.drives = append(m.drives, textOf(body["path_on_host"]))
 	case at == "/vsock":
-		m.socket = text(body["uds_path"])
+		m.socket = textOf(body["uds_path"])
 	}
 	if call.Method == http.MethodPut {
 		m.bodies[at] = body
@@ -156,7 +156,7 @@ func (m *Monitor) do(call Call, at string, body map[string]any) (refused string)
 	return ""
 }
 
-func text(v any) string {
+func textOf(v any) string {
 	s, _ := v.(string)
 	return s
 }
@@ -175,7 +175,7 @@ func usable(path string, readOnly bool) string {
 	return ""
 }
 
-func (m *Monitor) start(action any) (refused string) {
+func (m *Monitor) startGuest(action any) (refused string) {
 	switch {
 	case action != "InstanceStart":
 		return beforeStart
@@ -194,7 +194,7 @@ func (m *Monitor) start(action any) (refused string) {
 	return ""
 }
 
-func (m *Monitor) turn(to any) (refused string) {
+func (m *Monitor) turnState(to any) (refused string) {
 	var err error
 	if to == "Paused" {
 		if m.state != "Paused" {
@@ -203,7 +203,7 @@ func (m *Monitor) turn(to any) (refused string) {
 		m.state = "Paused"
 	} else {
 		if m.lost {
-			m.reset()
+			m.resetConns()
 		}
 		err = m.Guest.Resume()
 		m.state = "Running"
@@ -214,7 +214,7 @@ func (m *Monitor) turn(to any) (refused string) {
 	return ""
 }
 
-func (m *Monitor) save(state, memory string) (refused string) {
+func (m *Monitor) saveGuest(state, memory string) (refused string) {
 	if m.state != "Paused" {
 		return notPaused
 	}
@@ -236,15 +236,15 @@ func (m *Monitor) save(state, memory string) (refused string) {
 	return ""
 }
 
-func (m *Monitor) load(body map[string]any) (refused string) {
+func (m *Monitor) loadGuest(body map[string]any) (refused string) {
 	if len(m.bodies) > 0 {
 		return loadTooLate
 	}
 	backend, _ := body["mem_backend"].(map[string]any)
-	if text(backend["backend_type"]) != "File" {
+	if textOf(backend["backend_type"]) != "File" {
 		return loadFailed + "this one reads memory of files only"
 	}
-	devices, err := os.ReadFile(text(body["snapshot_path"]))
+	devices, err := os.ReadFile(textOf(body["snapshot_path"]))
 	if err != nil {
 		return loadFailed + err.Error()
 	}
@@ -252,7 +252,7 @@ func (m *Monitor) load(body map[string]any) (refused string) {
 	if err := json.Unmarshal(devices, &s); err != nil || s.Version != Version {
 		return loadFailed + "the version of the snapshot is not supported"
 	}
-	word, err := os.ReadFile(text(backend["backend_path"]))
+	word, err := os.ReadFile(textOf(backend["backend_path"]))
 	if err != nil {
 		return loadFailed + err.Error()
 	}
@@ -270,7 +270,7 @@ func (m *Monitor) load(body map[string]any) (refused string) {
 	}
 	m.state = "Paused"
 	if body["resume_vm"] == true {
-		return m.turn("Resumed")
+		return m.turnState("Resumed")
 	}
 	return ""
 }

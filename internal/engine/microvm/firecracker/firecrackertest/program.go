@@ -97,12 +97,14 @@ type remote struct {
 
 var _ Guest = (*remote)(nil)
 
-func (r *remote) Start() error           { return r.live(order{Do: "start", ID: r.id}) }
-func (r *remote) Load(word string) error { return r.live(order{Do: "load", ID: r.id, Word: word}) }
+func (r *remote) Start() error { return r.keepLiving(order{Do: "start", ID: r.id}) }
+func (r *remote) Load(word string) error {
+	return r.keepLiving(order{Do: "load", ID: r.id, Word: word})
+}
 
-// live has the guest be, for as long as the connection is.
-func (r *remote) live(o order) error {
-	conn, _, err := ask(o)
+// keepLiving has the guest be, for as long as the connection is.
+func (r *remote) keepLiving(o order) error {
+	conn, _, err := askHardware(o)
 	if err != nil {
 		return err
 	}
@@ -113,11 +115,11 @@ func (r *remote) live(o order) error {
 	return nil
 }
 
-func (r *remote) Pause() error  { return r.once(order{Do: "pause", ID: r.id}) }
-func (r *remote) Resume() error { return r.once(order{Do: "resume", ID: r.id}) }
+func (r *remote) Pause() error  { return r.orderOnce(order{Do: "pause", ID: r.id}) }
+func (r *remote) Resume() error { return r.orderOnce(order{Do: "resume", ID: r.id}) }
 
-func (r *remote) once(o order) error {
-	conn, _, err := ask(o)
+func (r *remote) orderOnce(o order) error {
+	conn, _, err := askHardware(o)
 	if err == nil {
 		err = conn.Close()
 	}
@@ -125,7 +127,7 @@ func (r *remote) once(o order) error {
 }
 
 func (r *remote) Save() (string, error) {
-	conn, found, err := ask(order{Do: "save", ID: r.id})
+	conn, found, err := askHardware(order{Do: "save", ID: r.id})
 	if err == nil {
 		err = conn.Close()
 	}
@@ -133,12 +135,12 @@ func (r *remote) Save() (string, error) {
 }
 
 func (r *remote) Connect(port uint32) (net.Conn, error) {
-	conn, _, err := ask(order{Do: "connect", ID: r.id, Port: port})
+	conn, _, err := askHardware(order{Do: "connect", ID: r.id, Port: port})
 	return conn, err
 }
 
-// ask asks the hardware something. The connection is the caller's.
-func ask(o order) (net.Conn, outcome, error) {
+// askHardware asks the hardware something. The connection is the caller's.
+func askHardware(o order) (net.Conn, outcome, error) {
 	var found outcome
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), "unix", cmp.Or(os.Getenv(DeviceVariable), "/dev/kvm"))
 	if err != nil {

@@ -31,15 +31,15 @@ func (m *Monitor) listen() error {
 			if err != nil {
 				return
 			}
-			errand.Go(func() { m.serve(conn) })
+			errand.Go(func() { m.servePort(conn) })
 		}
 	})
 	return nil
 }
 
-// serve brings who asks for a port to the guest.
-func (m *Monitor) serve(host net.Conn) {
-	guest, from, err := m.connect(host)
+// servePort brings who asks for a port to the guest.
+func (m *Monitor) servePort(host net.Conn) {
+	guest, from, err := m.connectGuest(host)
 	if err != nil {
 		_ = host.Close()
 		return
@@ -53,7 +53,7 @@ func (m *Monitor) serve(host net.Conn) {
 	// comes over it any more.
 }
 
-func (m *Monitor) connect(host net.Conn) (net.Conn, io.Reader, error) {
+func (m *Monitor) connectGuest(host net.Conn) (net.Conn, io.Reader, error) {
 	from := bufio.NewReaderSize(host, 32)
 	line, err := from.ReadSlice('\n')
 	if err != nil {
@@ -77,8 +77,8 @@ func (m *Monitor) connect(host net.Conn) (net.Conn, io.Reader, error) {
 	return guest, from, err
 }
 
-// reset takes all connections from the guest. Needs mu.
-func (m *Monitor) reset() {
+// resetConns takes all connections from the guest. Needs mu.
+func (m *Monitor) resetConns() {
 	for _, w := range m.wires {
 		_ = w.guest.Close()
 	}

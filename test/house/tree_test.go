@@ -26,7 +26,7 @@ func writeTree(t *testing.T, files map[string]string) string {
 func TestMeasures(t *testing.T) {
 	t.Parallel()
 	var take strings.Builder
-	for _, of := range strings.Fields("A B C D E F G H I J") {
+	for of := range strings.FieldsSeq("A B C D E F G H I J") {
 		take.WriteString("type " + of + " struct{}\n\nfunc (" + of + ") take() {}\n\n")
 	}
 	dir := writeTree(t, map[string]string{

@@ -13,9 +13,9 @@ import (
 	"github.com/google/osv-scalibr/veles/secrets/openai"
 	"github.com/google/osv-scalibr/veles/secrets/slacktoken"
 
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 // four of its detectors. Then the same text as a request's body, on its way to a host.
 func measureScan(ctx context.Context, b *bench) error {
 	text := logLines(scanBytes)
-	set := scan.NewSet(append(secrets.Rules(), personal.Rules()...)...)
+	set := dlp.NewSet(append(secrets.Rules(), personal.Rules()...)...)
 	library, err := veles.NewDetectionEngine([]veles.Detector{
 		github.NewClassicPATDetector(), anthropicapikey.NewDetector(), openai.NewDetector(), slacktoken.NewAppLevelTokenDetector(),
 	})
@@ -44,8 +44,8 @@ func measureScan(ctx context.Context, b *bench) error {
 	n := b.rounds(scanRounds)
 	for i := range n + 1 {
 		b.progress.round("8 MB", i, n)
-		one := stopwatch(func() { scanned(set, scan.Plan{Secrets: scan.Redact}, text) })
-		both := stopwatch(func() { scanned(set, scan.Plan{Secrets: scan.Redact, Personal: scan.Redact}, text) })
+		one := stopwatch(func() { scanned(set, dlp.Plan{Secrets: dlp.Redact}, text) })
+		both := stopwatch(func() { scanned(set, dlp.Plan{Secrets: dlp.Redact, Personal: dlp.Redact}, text) })
 		sum := stopwatch(func() { sha256.Sum256(text) })
 		engine := stopwatch(func() { _, err = library.Detect(ctx, bytes.NewReader(text)) })
 		if err != nil {
@@ -72,7 +72,7 @@ func measureScan(ctx context.Context, b *bench) error {
 	return nil
 }
 
-func scanned(set *scan.Set, p scan.Plan, text []byte) {
+func scanned(set *dlp.Set, p dlp.Plan, text []byte) {
 	s := set.Scanner(p)
 	for len(text) > 0 {
 		n := min(len(text), scanChunk)

@@ -9,7 +9,7 @@ import (
 	asks "github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
 )
@@ -19,7 +19,7 @@ type redacting struct{ asks.Door }
 
 // Scans implements door.Door.
 func (redacting) Scans(context.Context, asks.ScansAsk) (asks.ScansAnswer, error) {
-	return asks.ScansAnswer{Plan: scan.Plan{Secrets: scan.Redact}}, nil
+	return asks.ScansAnswer{Plan: dlp.Plan{Secrets: dlp.Redact}}, nil
 }
 
 // bodies sends bodies of requests through what looks at them on their way.
@@ -28,8 +28,8 @@ type bodies struct {
 	watches *exchange.Exchange // for placeholders
 }
 
-func newBodies(ctx context.Context, set *scan.Set) (bodies, error) {
-	scans, err := scanning.Exchanges{Door: redacting{}, Set: func() *scan.Set { return set }}.Exchange(ctx, requests.Connection{Name: "api.example", Port: 443, TLS: true})
+func newBodies(ctx context.Context, set *dlp.Set) (bodies, error) {
+	scans, err := scanning.Exchanges{Door: redacting{}, Set: func() *dlp.Set { return set }}.Exchange(ctx, requests.Connection{Name: "api.example", Port: 443, TLS: true})
 	fake, _ := placeholder.Find("openai")
 	return bodies{scans, exchange.New(nil, map[string]string{"one": fake.New()}, nil)}, err
 }

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/controls/probe"
+	"github.com/cofferdam-dev/cofferdam/internal/attest/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 	"github.com/cofferdam-dev/cofferdam/internal/loglimit"

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/preset"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestAgentsFilesAreKnownToStartThings: what a client of MCP or an agent that is known here
@@ -17,7 +17,7 @@ import (
 func TestAgentsFilesAreKnownToStartThings(t *testing.T) {
 	t.Parallel()
 	files := autorun.Know(slices.Values([]string(nil)))
-	names := []string{project.File, mounts.IgnoreFile}
+	names := []string{project.File, mountpolicy.IgnoreFile}
 	instructions := map[string][]string{ // that each agent reads in the directory that it works in
 		"amp": {"AGENTS.md", "AGENT.md"}, "claude": {"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"}, "codex": {"AGENTS.md", "AGENTS.override.md"}, "copilot": {".github/copilot-instructions.md", ".github/instructions/x.instructions.md"},
 		"gemini": {"GEMINI.md"}, "opencode": {"AGENTS.md"}, "qwen": {"QWEN.md"},

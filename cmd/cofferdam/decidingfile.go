@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -205,5 +205,5 @@ func isFile(args []string) bool {
 
 // isGoneIgnoreFile tells whether err is that an ignore file is not there: whether it may be gone is asked as well.
 func isGoneIgnoreFile(path string, err error) bool {
-	return errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == mounts.IgnoreFile
+	return errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == mountpolicy.IgnoreFile
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 func newEnv() *cobra.Command {
@@ -237,7 +237,7 @@ func newKept(ctx context.Context, c *client.Client, file, policy string) (string
 	if err != nil {
 		return "", fmt.Errorf("keep the token: %w", err)
 	}
-	if err := wholefile.Replace(file, text, 0o600); err != nil {
+	if err := atomicfile.Replace(file, text, 0o600); err != nil {
 		return "", fmt.Errorf("keep the token: %w", err)
 	}
 	return made.Secret, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/project/foreign"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -123,7 +123,7 @@ func (f projectImportFlags) convert(file string) (dir string, made foreign.Resul
 	if f.from != "" && !slices.Contains(foreign.Formats(), foreign.Format(f.from)) {
 		return "", made, fault.Invalid("--from is %q; it is srt or devcontainer", f.from)
 	}
-	if !oneName(f.policy) || f.policy == project.File || f.policy == mounts.IgnoreFile {
+	if !oneName(f.policy) || f.policy == project.File || f.policy == mountpolicy.IgnoreFile {
 		return "", made, fault.Invalid("--policy is %q; it has to be the name of a file of its own in the project's directory", f.policy)
 	}
 	if dir, err = filepath.Abs(f.dir); err != nil {
@@ -151,7 +151,7 @@ func (f projectImportFlags) listEdits(dir string, made foreign.Result) ([]fileEd
 	for _, one := range []struct {
 		name string
 		text []byte
-	}{{mounts.IgnoreFile, made.Ignore}, {f.policy, made.Policy}, {project.File, made.Settings}} {
+	}{{mountpolicy.IgnoreFile, made.Ignore}, {f.policy, made.Policy}, {project.File, made.Settings}} {
 		if one.text == nil {
 			continue
 		}

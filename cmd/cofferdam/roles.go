@@ -9,8 +9,8 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 
 	"github.com/spf13/cobra"
@@ -158,5 +158,5 @@ func logger() *slog.Logger {
 
 // maskedLog is where a log goes, without the secrets that others put into names.
 func maskedLog(to io.Writer) io.Writer {
-	return telemetry.Masked(to, sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }))
+	return telemetry.Masked(to, sync.OnceValue(func() *dlp.Set { return dlp.NewSet(secrets.Rules()...) }))
 }

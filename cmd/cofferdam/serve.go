@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/doctor"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
@@ -153,7 +153,7 @@ func (f serveFlags) serveDaemon(ctx context.Context) error {
 		return err
 	}
 	if !f.background && cfg.Listen.ClientDomain() != "" {
-		errand.Go(func() { tellDomain(ctx, os.Stderr, resolveSystem, cfg.Listen) }) // a lookup may take its time; nobody waits for it
+		safego.Go(func() { tellDomain(ctx, os.Stderr, resolveSystem, cfg.Listen) }) // a lookup may take its time; nobody waits for it
 	}
 	return d.Run(ctx)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/doctor"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 )
 
 // examine is `serve --check`: what a daemon would find, and whether it could serve.
@@ -122,7 +122,7 @@ func checkPolicies(paths config.Paths) []doctor.Check {
 	if _, err := os.Stat(dir); err != nil {
 		return []doctor.Check{verdictOf(name, nil, "none were put; tokens have the built-in one, which allows no package")}
 	}
-	store, err := policies.Open(dir, func(string) []string { return nil })
+	store, err := namedpolicy.Open(dir, func(string) []string { return nil })
 	if err != nil {
 		return []doctor.Check{verdictOf(name, err, "")}
 	}

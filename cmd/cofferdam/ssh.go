@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
-	"github.com/cofferdam-dev/cofferdam/internal/secureshell"
+	"github.com/cofferdam-dev/cofferdam/internal/sshserver"
 )
 
 func newSSH() *cobra.Command {
@@ -112,8 +112,8 @@ stdout, and lets in who has the sandbox's key.`,
 			if err != nil {
 				return err
 			}
-			server := &secureshell.Server{Sandbox: newSSHSandbox(c, args[0]), Keys: keys, Version: sshVersion()}
-			return server.Serve(cmd.Context(), secureshell.Stdio(os.Stdin, os.Stdout))
+			server := &sshserver.Server{Sandbox: newSSHSandbox(c, args[0]), Keys: keys, Version: sshVersion()}
+			return server.Serve(cmd.Context(), sshserver.Stdio(os.Stdin, os.Stdout))
 		},
 		ValidArgsFunction: completeFirst(completeSandboxes),
 	}
@@ -138,13 +138,13 @@ func openSSH(ctx context.Context, sandbox string, args []string) error {
 	if err != nil {
 		return fmt.Errorf("write the settings for ssh: %w", err)
 	}
-	argv := append([]string{"ssh", "-F", settings, secureshell.Alias(sandbox)}, args...)
+	argv := append([]string{"ssh", "-F", settings, sshserver.Alias(sandbox)}, args...)
 	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, executable.Environment(os.Environ(), trees)))
 }
 
 // sshKeys are a sandbox's, if it is there; keys of those that are gone are removed.
-func sshKeys(ctx context.Context, sandbox string) (secureshell.Keys, *client.Client, error) {
-	var none secureshell.Keys
+func sshKeys(ctx context.Context, sandbox string) (sshserver.Keys, *client.Client, error) {
+	var none sshserver.Keys
 	c, err := connectDaemon(ctx)
 	if err != nil {
 		return none, nil, err
@@ -164,7 +164,7 @@ func sshKeys(ctx context.Context, sandbox string) (secureshell.Keys, *client.Cli
 	if _, err := c.Sandbox(ctx, sandbox); err != nil {
 		return none, nil, err
 	}
-	keys, err := secureshell.KeysIn(all, sandbox, append(living, sandbox))
+	keys, err := sshserver.KeysIn(all, sandbox, append(living, sandbox))
 	return keys, c, err
 }
 
@@ -205,7 +205,7 @@ func sshProxy(ctx context.Context, sandbox string) ([]string, error) {
 	return argv, nil
 }
 
-func sshSettings(ctx context.Context, keys secureshell.Keys, sandbox string) (string, error) {
+func sshSettings(ctx context.Context, keys sshserver.Keys, sandbox string) (string, error) {
 	proxy, err := sshProxy(ctx, sandbox)
 	if err != nil {
 		return "", err

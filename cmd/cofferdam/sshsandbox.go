@@ -11,8 +11,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/secureshell"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/sshserver"
 )
 
 // hangUpTime bounds the last word to a command whose client has gone.
@@ -34,14 +34,14 @@ func newSSHSandbox(c *client.Client, id string) sshSandbox {
 	}}
 }
 
-// Start implements secureshell.Sandbox. Where ctx ends meanwhile, the daemon's answer is waited for a
+// Start implements sshserver.Sandbox. Where ctx ends meanwhile, the daemon's answer is waited for a
 // moment all the same: a command that has started is returned, so that it is hung up. One whose start
 // takes longer is killed by the daemon, which finds that nobody waits for it.
-func (s sshSandbox) Start(ctx context.Context, c secureshell.Command) (secureshell.Process, error) {
+func (s sshSandbox) Start(ctx context.Context, c sshserver.Command) (sshserver.Process, error) {
 	news := s.alarms(ctx)
 	whole, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	defer errand.When(ctx, func() {
+	defer safego.When(ctx, func() {
 		limit := time.NewTimer(hangUpTime)
 		defer limit.Stop()
 		select {
@@ -61,7 +61,7 @@ func (s sshSandbox) Start(ctx context.Context, c secureshell.Command) (secureshe
 	return sshProcess{session: of, news: news, terminal: c.Rows > 0}, nil
 }
 
-// Dial implements secureshell.Sandbox.
+// Dial implements sshserver.Sandbox.
 func (s sshSandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return askAgain(ctx, s.client, func(c *client.Client) (net.Conn, error) { return c.Port(ctx, s.id, port) })
 }
@@ -73,9 +73,9 @@ type sshProcess struct {
 	terminal bool
 }
 
-// Follow implements secureshell.Process. A daemon that comes back meanwhile is found
+// Follow implements sshserver.Process. A daemon that comes back meanwhile is found
 // again, without a word in the command's own streams.
-func (p sshProcess) Follow(ctx context.Context, in io.Reader, out, errs io.Writer) (secureshell.Exit, error) {
+func (p sshProcess) Follow(ctx context.Context, in io.Reader, out, errs io.Writer) (sshserver.Exit, error) {
 	s := p.session
 	s.out, s.err, s.say = out, errs, func(string, ...any) {}
 	go s.pumpInput(ctx, in, func(p []byte) []byte { return p }) // it ends with the channel
@@ -83,7 +83,7 @@ func (p sshProcess) Follow(ctx context.Context, in io.Reader, out, errs io.Write
 	if err == nil {
 		p.tellAlarms(ctx, errs)
 	}
-	return secureshell.Exit{Code: exit.Code, Signal: strings.TrimPrefix(exit.Signal, "SIG"), Error: exit.Error}, err
+	return sshserver.Exit{Code: exit.Code, Signal: strings.TrimPrefix(exit.Signal, "SIG"), Error: exit.Error}, err
 }
 
 // tellAlarms writes of alarms that came meanwhile, each to the command that ends next. At a
@@ -98,19 +98,19 @@ func (p sshProcess) tellAlarms(ctx context.Context, errs io.Writer) {
 	}
 }
 
-// Resize implements secureshell.Process.
+// Resize implements sshserver.Process.
 func (p sshProcess) Resize(ctx context.Context, rows, cols uint16) {
 	go func() {
 		_ = p.session.sendThroughLink(ctx, func(link *client.Attachment) error { return link.Resize(rows, cols) })
 	}()
 }
 
-// Signal implements secureshell.Process.
+// Signal implements sshserver.Process.
 func (p sshProcess) Signal(ctx context.Context, name string) {
 	go p.session.sendSignal(ctx, name)
 }
 
-// HangUp implements secureshell.Process. It waits for no attachment: of a command whose client went while
+// HangUp implements sshserver.Process. It waits for no attachment: of a command whose client went while
 // it started there is none.
 func (p sshProcess) HangUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hangUpTime)

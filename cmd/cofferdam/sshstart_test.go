@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/secureshell"
+	"github.com/cofferdam-dev/cofferdam/internal/sshserver"
 )
 
 // TestACommandThatStartsWhileItsSSHClientGoesIsHungUp: the daemon's answer is on its way when the server's
@@ -48,7 +48,7 @@ func TestACommandThatStartsWhileItsSSHClientGoesIsHungUp(t *testing.T) {
 				}
 				close(answered)
 			}()
-			process, err := newSSHSandbox(client.New(socket), "sb1").Start(ctx, secureshell.Command{Argv: []string{"sleep", "1000"}})
+			process, err := newSSHSandbox(client.New(socket), "sb1").Start(ctx, sshserver.Command{Argv: []string{"sleep", "1000"}})
 			if err != nil {
 				t.Fatalf("the daemon has started the command, and nobody follows it or ends it: %v", err)
 			}

@@ -13,11 +13,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/controls"
+	"github.com/cofferdam-dev/cofferdam/internal/attest"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
@@ -30,14 +30,14 @@ type stubManager struct{ *backendtest.Life }
 func (stubManager) Settle(context.Context, string) error { return nil }
 
 // Prove has a control that failed, of which the probe wrote to the terminal.
-func (m stubManager) Prove(_ context.Context, id string) (controls.Report, error) {
+func (m stubManager) Prove(_ context.Context, id string) (attest.Report, error) {
 	if _, err := m.Get(id); err != nil {
-		return controls.Report{}, err
+		return attest.Report{}, err
 	}
-	return controls.Report{Sandbox: id, Twin: "sb-twin", Engine: "stub", Template: "plain", Controls: []controls.Control{
-		{Name: "clock", Outcome: controls.Proved, Tried: "set it", Says: "operation not permitted"},
-		{Name: "memory limit", Outcome: controls.NotApplicable, Tried: "use more", Says: "it is not enforced here: no groups"},
-		{Name: "raw sockets", Outcome: controls.Failed, Tried: "make some", Says: "a raw\x1b[2J socket was made"},
+	return attest.Report{Sandbox: id, Twin: "sb-twin", Engine: "stub", Template: "plain", Controls: []attest.Control{
+		{Name: "clock", Outcome: attest.Proved, Tried: "set it", Says: "operation not permitted"},
+		{Name: "memory limit", Outcome: attest.NotApplicable, Tried: "use more", Says: "it is not enforced here: no groups"},
+		{Name: "raw sockets", Outcome: attest.Failed, Tried: "make some", Says: "a raw\x1b[2J socket was made"},
 	}}, nil
 }
 
@@ -72,7 +72,7 @@ func (d *stubDaemon) life() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	named, err := policies.Open(filepath.Join(d.paths.State, "named"), book.Users)
+	named, err := namedpolicy.Open(filepath.Join(d.paths.State, "named"), book.Users)
 	if err != nil {
 		return nil, err
 	}

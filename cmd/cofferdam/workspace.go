@@ -19,7 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
@@ -76,7 +76,7 @@ func (r *runner) copyWorkspace(ctx context.Context, dir string) error {
 		r.stderr.Say("note: %s is not in the copy: it is neither a file, a directory nor a link", ui.PrintableName(name))
 	}
 	if n := r.workspace.Hidden(); n > 0 {
-		r.stderr.Say("note: %s not in the copy: %s hides them", ui.Plural(n, "path is", "paths are"), mounts.IgnoreFile)
+		r.stderr.Say("note: %s not in the copy: %s hides them", ui.Plural(n, "path is", "paths are"), mountpolicy.IgnoreFile)
 	}
 	r.request.Mounts = append(r.request.Mounts, api.Mount{Source: r.workspace.Dir(), Destination: workspaceInside, ReadWrite: true})
 	if r.request.Workdir == "" {
@@ -94,7 +94,7 @@ func (r *runner) makeWorkspace(ctx context.Context, dir string) error {
 	if err := config.MakeOwned(all); err != nil {
 		return err
 	}
-	if err := mounts.CheckCopied(dir); err != nil {
+	if err := mountpolicy.CheckCopied(dir); err != nil {
 		return err
 	}
 	if err := workspace.Sweep(all); err != nil {
@@ -127,12 +127,12 @@ func (r *runner) fillWorkspace(ctx context.Context, dir, folder string) error {
 	if err != nil {
 		return err
 	}
-	hidden, err := mounts.OpenHidden(paths.Hidden())
+	hidden, err := mountpolicy.OpenHidden(paths.Hidden())
 	if err != nil {
 		return err
 	}
 	return ui.ShowWaiting("copying "+dir, func() error {
-		rules := mounts.Rules{Hidden: hidden, Projects: func() ([]string, error) { return project.Dirs(paths.Projects()) }, Seen: checkNoted}
+		rules := mountpolicy.Rules{Hidden: hidden, Projects: func() ([]string, error) { return project.Dirs(paths.Projects()) }, Seen: checkNoted}
 		ignored := func(dir *hostpath.Path) (func(string, fs.DirEntry) bool, error) { return rules.Ignored(ctx, dir) }
 		r.workspace, err = workspace.Make(ctx, dir, folder, ignored)
 		return err

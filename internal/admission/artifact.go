@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -205,7 +205,7 @@ func (t *tenant) noteShown(q fileQuestion, given bool) {
 
 func artifactRecord(q fileQuestion, outcome audit.Outcome, d policy.Decision) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, File: q.File.Name, SourceURL: masking.Cut(q.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: outcome, File: q.File.Name, SourceURL: redact.Cut(q.SourceURL, 2_048),
 		SHA256: q.sha256(), Size: q.fileSize(), ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
 	}
 	records.SetRef(&r, q.Package)
@@ -231,7 +231,7 @@ func (t *tenant) servedRecord(q fileQuestion, part string, d policy.Decision) au
 		detailPart: part, records.DetailConsists: q.Contents,
 	} {
 		if text != "" {
-			r.Detail[key] = masking.Cut(text, 8_192)
+			r.Detail[key] = redact.Cut(text, 8_192)
 		}
 	}
 	if len(r.Detail) == 0 {
@@ -266,7 +266,7 @@ func findings(q fileQuestion) []string {
 // else of any that it satisfies, else by what a command said, which is a claim.
 func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, claimed bool) {
 	if d.Pinned != "" {
-		return masking.Cut(d.Pinned, 512), false
+		return redact.Cut(d.Pinned, 512), false
 	}
 	for _, e := range d.WantedBy {
 		if e.Specifier != "" && (specifier == "" || d.Through != "" && e.Through == d.Through) {
@@ -277,7 +277,7 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 		}
 	}
 	if specifier != "" {
-		return masking.Cut(specifier, 512), false
+		return redact.Cut(specifier, 512), false
 	}
 	project := p
 	project.Version = ""

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -18,8 +18,8 @@ const (
 // asking is what every ask of the run has in common.
 func (t *tenant) asking(d policy.Decision) approval.Ask {
 	return approval.Ask{
-		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: masking.Sealed(t.policy().Source(), 1_024),
-		Token: t.run.Token, OwnerKey: t.ownerKey, User: t.run.User, Task: masking.Sealed(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
+		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: redact.Sealed(t.policy().Source(), 1_024),
+		Token: t.run.Token, OwnerKey: t.ownerKey, User: t.run.User, Task: redact.Sealed(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
 }
 
@@ -66,10 +66,10 @@ func fileOf(q fileQuestion) approval.File {
 func requires(e policy.Edge) string {
 	text := e.Parent.Name + " " + e.Parent.Version + " requires " + e.Name
 	if e.Specifier != "" {
-		text += " " + masking.Sealed(e.Specifier, 200)
+		text += " " + redact.Sealed(e.Specifier, 200)
 	}
 	if extra, _, _ := strings.Cut(e.Unasked, ","); extra != "" {
-		text += " for its extra " + masking.Sealed(extra, 40)
+		text += " for its extra " + redact.Sealed(extra, 40)
 	}
 	return text
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // The rule of an ask that the queue does not take.
@@ -121,15 +121,15 @@ func pendingRecord(q fileQuestion, d policy.Decision, id string) audit.Record {
 // of them: a token, or a sandbox of the host's.
 type holds struct {
 	config *Config
-	kept   *turns.Shares
+	kept   *fairqueue.Shares
 }
 
 // newHolds makes them. Some are sure for each owner; of all there are fewer than the door has calls
 // that wait (door.Server).
 func newHolds(config *Config) *holds {
-	shares := turns.Fair(config.Limits.AllWaiting, 0)
+	shares := fairqueue.Fair(config.Limits.AllWaiting, 0)
 	shares.Sure, shares.Most = min(16, shares.Each), config.Limits.AllWaiting*5/4
-	return &holds{config: config, kept: turns.New(shares)}
+	return &holds{config: config, kept: fairqueue.New(shares)}
 }
 
 // hold is one client's request that waits, once or more often.
@@ -214,7 +214,7 @@ func (h *hold) takePlace() (free func(), why string) {
 	if h.t.holding >= limits.Waiting {
 		return nil, "; so many requests of this sandbox wait already that this one is not kept waiting"
 	}
-	_, done, ok := h.of.kept.Try(turns.For(context.Background(), h.t.run.payerOf()))
+	_, done, ok := h.of.kept.Try(fairqueue.For(context.Background(), h.t.run.payerOf()))
 	if !ok {
 		return nil, "; so many requests wait already that this one is not kept waiting"
 	}

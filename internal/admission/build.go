@@ -16,9 +16,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -171,7 +171,7 @@ func (b *Builds) buildSource(ctx context.Context, t *tenant, q fileQuestion, ask
 	}
 	ctx, cancel := context.WithCancel(door.ClientOf(ctx))
 	defer cancel()
-	defer errand.When(t.life, cancel)()
+	defer safego.When(t.life, cancel)()
 	law := t.policy()
 	if t.run.Plan {
 		law = t.verdicts
@@ -187,7 +187,7 @@ func (b *Builds) buildSource(ctx context.Context, t *tenant, q fileQuestion, ask
 		return refuseBuild(ctx, t, q, buildRefusal(q, describeFailure(failed)), failed)
 	}
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return refuseBuild(ctx, t, q, buildRefusal(q, "it could not be made: "+masking.Cut(f.Sentence, 500)), nil)
+		return refuseBuild(ctx, t, q, buildRefusal(q, "it could not be made: "+redact.Cut(f.Sentence, 500)), nil)
 	}
 	if err != nil {
 		return door.BuildAnswer{}, err
@@ -204,7 +204,7 @@ func buildRefusal(q fileQuestion, reason string) policy.Decision {
 func describeFailure(f *building.Failure) string {
 	reason := f.Sentence
 	if says := telling(f); says != "" {
-		reason += ": " + strconv.QuoteToASCII(masking.Cut(says, mostLine))
+		reason += ": " + strconv.QuoteToASCII(redact.Cut(says, mostLine))
 	}
 	if f.Run != "" {
 		reason += "; on the host, see: cofferdam why --run " + f.Run
@@ -235,7 +235,7 @@ func refuseBuild(ctx context.Context, t *tenant, q fileQuestion, d policy.Decisi
 		if record.Detail == nil {
 			record.Detail = map[string]string{}
 		}
-		for name, value := range map[string]string{records.DetailBuildRun: failed.Run, records.DetailBuildOutput: masking.Cut(failed.Output, 4_096)} {
+		for name, value := range map[string]string{records.DetailBuildRun: failed.Run, records.DetailBuildOutput: redact.Cut(failed.Output, 4_096)} {
 			if value != "" {
 				record.Detail[name] = value
 			}
@@ -253,11 +253,11 @@ func builtRecord(q fileQuestion, ask door.BuildAsk, made building.Result) audit.
 		rule, reason = "packages.install_scripts", "its install scripts ran in a sandbox of their own, and it has none any more"
 	}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: audit.Built, File: q.File.Name, SourceURL: masking.Cut(ask.URL, 2_048), SHA256: made.SHA256, Size: made.Size,
+		Kind: audit.KindPackage, Outcome: audit.Built, File: q.File.Name, SourceURL: redact.Cut(ask.URL, 2_048), SHA256: made.SHA256, Size: made.Size,
 		Rule: rule, Reason: reason,
 		Detail: map[string]string{
 			records.DetailSource: ask.Source, records.DetailSourceDigest: "sha256:" + ask.SHA256, records.DetailBuildRun: made.Run,
-			records.DetailTemplate: made.Template, records.DetailEngine: made.Engine, records.DetailBuiltAs: masking.Cut(made.File, 256),
+			records.DetailTemplate: made.Template, records.DetailEngine: made.Engine, records.DetailBuiltAs: redact.Cut(made.File, 256),
 		},
 	}
 	records.SetRef(&r, q.Package)

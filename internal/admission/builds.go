@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Keys of Record.Detail, of records about builds of templates.
@@ -44,12 +44,12 @@ type Build struct {
 // RecordBuild records a stage before it is so: in the run of the build's sandbox, or in
 // the daemon's where it has none.
 func (l *Lives) RecordBuild(ctx context.Context, sandbox string, b Build) error {
-	r := audit.Record{Kind: audit.KindBuild, Outcome: b.outcome(), Token: b.Token, Detail: map[string]string{}, Reason: masking.Cut(b.describeBuild(), 1_024)}
+	r := audit.Record{Kind: audit.KindBuild, Outcome: b.outcome(), Token: b.Token, Detail: map[string]string{}, Reason: redact.Cut(b.describeBuild(), 1_024)}
 	for key, text := range map[string]string{
 		detailBuild: b.ID, detailTemplate: b.Template, detailBase: b.Base, detailStep: b.Step, detailSnapshot: b.Snapshot, records.DetailEvent: string(b.Stage),
 	} {
 		if text != "" {
-			r.Detail[key] = masking.Cut(text, 512)
+			r.Detail[key] = redact.Cut(text, 512)
 		}
 	}
 	if sandbox == "" {
@@ -80,18 +80,18 @@ func (b Build) outcome() audit.Outcome {
 }
 
 func (b Build) describeBuild() string {
-	name := strconv.Quote(masking.Cut(b.Template, 128))
+	name := strconv.Quote(redact.Cut(b.Template, 128))
 	switch b.Stage {
 	case BuildBegun:
-		return fmt.Sprintf("the template %s is built from %s", name, masking.Cut(b.Base, 128))
+		return fmt.Sprintf("the template %s is built from %s", name, redact.Cut(b.Base, 128))
 	case BuildStep:
-		return fmt.Sprintf("step %s of the template %s: %s", b.Step, name, masking.Cut(b.Text, 700))
+		return fmt.Sprintf("step %s of the template %s: %s", b.Step, name, redact.Cut(b.Text, 700))
 	case BuildReady:
 		return fmt.Sprintf("the template %s is built; it is the snapshot %s", name, b.Snapshot)
 	case BuildFailed:
 		if b.Step != "" {
-			return fmt.Sprintf("the build of the template %s failed in step %s: %s", name, b.Step, masking.Cut(b.Text, 700))
+			return fmt.Sprintf("the build of the template %s failed in step %s: %s", name, b.Step, redact.Cut(b.Text, 700))
 		}
 	}
-	return fmt.Sprintf("the build of the template %s failed: %s", name, masking.Cut(b.Text, 700))
+	return fmt.Sprintf("the build of the template %s failed: %s", name, redact.Cut(b.Text, 700))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -104,7 +104,7 @@ func (c *toolCall) useAnswer(ctx context.Context) (taken bool, err error) {
 func (c *toolCall) toolAsk(d policy.Decision) approval.Ask {
 	w := c.t.asking(d)
 	w.Call = c.subject()
-	w.Evidence = evidence.Evidence{Call: &evidence.Call{Commands: hostAsker{c.t}.commands(), Description: masking.Sealed(c.tool.Description, 1_024)}}
+	w.Evidence = evidence.Evidence{Call: &evidence.Call{Commands: hostAsker{c.t}.commands(), Description: redact.Sealed(c.tool.Description, 1_024)}}
 	return w
 }
 
@@ -113,7 +113,7 @@ func (c *toolCall) pending(request approval.Request, d policy.Decision) audit.Re
 	text := c.arguments.Text()
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Pending, User: c.t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule,
-		Reason: masking.Cut(printable(d.Reason), 1_024), Approval: request.ID,
+		Reason: redact.Cut(printable(d.Reason), 1_024), Approval: request.ID,
 		Detail: map[string]string{records.DetailTool: c.tool.Name, detailArgumentsSize: strconv.Itoa(len(text)), detailArgumentsSHA256: digestOf(text)},
 	}
 	records.Explain(&r, d)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // CallLimits bound the calls of tools. A zero field is its default.
@@ -30,15 +30,15 @@ func (l CallLimits) orDefaults() CallLimits {
 // token, or a sandbox of the host's.
 type callQueue struct {
 	limits  CallLimits
-	running *turns.Shares
+	running *fairqueue.Shares
 }
 
 // newCallQueue makes one. As many as one sandbox may have are sure for each owner.
 func newCallQueue(l CallLimits) callQueue {
 	l = l.orDefaults()
-	shares := turns.Fair(l.All, 0)
+	shares := fairqueue.Fair(l.All, 0)
 	shares.Sure, shares.Most = min(l.Running, shares.Each), 4*l.All
-	return callQueue{limits: l, running: turns.New(shares)}
+	return callQueue{limits: l, running: fairqueue.New(shares)}
 }
 
 // calls are those of one sandbox. The zero value has made none.
@@ -152,7 +152,7 @@ func (q *callQueue) admitCall(of *calls) (done func(), problem string) {
 	case of.running >= q.limits.Running:
 		return nil, "so many calls of this sandbox are under way already that this one is not made; call again when one has ended"
 	}
-	_, done, ok := q.running.Try(turns.For(context.Background(), of.owner))
+	_, done, ok := q.running.Try(fairqueue.For(context.Background(), of.owner))
 	if !ok {
 		return nil, "so many calls of tools are under way on this host, or for the same owner, that this one is not made; call again later"
 	}

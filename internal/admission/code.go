@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -120,7 +120,7 @@ func (c *Codes) CodeEnded(ctx context.Context, id string, end CodeEnd) error {
 	owed := t.book.Summarise(ctx) // what can't be written is kept by Unregister
 	_, err = t.book.Append(ctx, audit.Record{
 		Kind: audit.KindCommand, Outcome: audit.Finished, User: t.run.User, Command: started.Command, RequestID: started.RequestID,
-		Exit: &exit, Detail: detail, Reason: masking.Cut(printable(end.Reason), 1_024), GuestClaimed: end.Failure != "",
+		Exit: &exit, Detail: detail, Reason: redact.Cut(printable(end.Reason), 1_024), GuestClaimed: end.Failure != "",
 	})
 	return errors.Join(owed, err)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -57,7 +57,7 @@ func (r Refused) decision() policy.Decision {
 		}
 		return '-'
 	}, r.Rule)
-	return policy.Decision{Effect: policy.Deny, Rule: "caller." + masking.Cut(rule, 80), ResolvedBy: ByCaller, Reason: masking.Cut(printable(r.Reason), 500)}
+	return policy.Decision{Effect: policy.Deny, Rule: "caller." + redact.Cut(rule, 80), ResolvedBy: ByCaller, Reason: redact.Cut(printable(r.Reason), 500)}
 }
 
 // CommandAs is Command for a command of which more is known than its words.
@@ -147,7 +147,7 @@ func keepCommand(r *audit.Record, argv []string) {
 			continue
 		}
 		sum := sha256.Sum256([]byte(strings.Join(argv, "\x00")))
-		r.Command = append(r.Command, masking.Cut(arg, max(0, maxCommand-size)))
+		r.Command = append(r.Command, redact.Cut(arg, max(0, maxCommand-size)))
 		r.Detail["command_sha256"] = hex.EncodeToString(sum[:])
 		r.Detail["arguments_left_out"] = strconv.Itoa(len(argv) - i - 1)
 		return
@@ -235,7 +235,7 @@ func exitDetail(id string, exit channel.Exit) map[string]string {
 		records.DetailCommand: id,
 		"stdout_bytes":        strconv.FormatInt(exit.StdoutBytes, 10), "stderr_bytes": strconv.FormatInt(exit.StderrBytes, 10),
 	}
-	for key, value := range map[string]string{"signal": masking.Cut(exit.Signal, 32), "error": masking.Cut(exit.Error, 1_024)} {
+	for key, value := range map[string]string{"signal": redact.Cut(exit.Signal, 32), "error": redact.Cut(exit.Error, 1_024)} {
 		if value != "" {
 			d[key] = value
 		}

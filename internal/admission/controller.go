@@ -15,7 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/building"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -26,8 +26,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
@@ -79,7 +79,7 @@ type Config struct {
 	FindingsKey []byte
 	// Scans are the rules by which secrets are found in what registries are asked for; nil:
 	// those for secrets.
-	Scans  func() *scan.Set
+	Scans  func() *dlp.Set
 	Logger *slog.Logger // for the operator; nil: it is told nothing
 
 	owners  audit.OwnerKeys // of FindingsKey
@@ -162,7 +162,7 @@ type Controller struct {
 	ledgers    ledgers
 
 	// earlier is what was served to all runs, by which later ones know it again.
-	earlier inventory.Earlier
+	earlier provenance.Earlier
 
 	tenants *tenants
 
@@ -213,7 +213,7 @@ func (config Config) withDefaults() Config {
 		config.Clock = clock.Plain(time.Now)
 	}
 	if config.Scans == nil {
-		config.Scans = sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) })
+		config.Scans = sync.OnceValue(func() *dlp.Set { return dlp.NewSet(secrets.Rules()...) })
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -477,7 +477,7 @@ func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
 		pip, {Ecosystem: "python", Name: "Requests", Version: "2.31", Path: "/x"}, {Ecosystem: "python", Name: "evil", Version: "1.0.0"},
 	}}
 	for range 2 {
-		must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: inv, Template: channel.Inventory{Packages: []channel.InstalledPackage{pip}}})))
+		must(t, installed(h.Installed(t.Context(), "sb1", provenance.Disk{Found: inv, Template: channel.Inventory{Packages: []channel.InstalledPackage{pip}}})))
 	}
 	got := h.records(t, audit.Installed)
 	if len(got) != 2 {
@@ -493,7 +493,7 @@ func TestInstalledIsJoinedWithWhatWasServed(t *testing.T) {
 	for i := range 5 {
 		inv.Packages = append(inv.Packages, channel.InstalledPackage{Ecosystem: "python", Name: fmt.Sprint("p", i), Version: "1"})
 	}
-	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: inv})))
+	must(t, installed(h.Installed(t.Context(), "sb1", provenance.Disk{Found: inv})))
 	if n := len(h.records(t, audit.Exceeded)); n != 1 {
 		t.Errorf("%d records that there were too many, want 1", n)
 	}
@@ -522,7 +522,7 @@ func (h *house) busy(tb testing.TB) {
 	a, err := h.Serve(ctx, serving("requests", "2.31.0"))
 	must(tb, err)
 	must(tb, h.Aborted(ctx, "sb1", a.Seq, 3))
-	must(tb, installed(h.Installed(ctx, "sb1", inventory.Disk{Found: channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}})))
+	must(tb, installed(h.Installed(ctx, "sb1", provenance.Disk{Found: channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "requests", Version: "2.31.0"}}}})))
 	must(tb, h.CommandFinished(ctx, "sb1", "c1", channel.Exit{Code: 1}))
 }
 
@@ -549,7 +549,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		cmpopts.IgnoreFields(records.Book{}, "config", "mu", "summing", "refusals", "shown"),
 		cmpopts.IgnoreFields(records.Deliveries{}, "mu", "inside", "paths"),
 		cmpopts.IgnoreFields(records.Connections{}, "mu", "ended"),
-		cmpopts.IgnoreFields(inventory.Accounts{}, "config", "mu"),
+		cmpopts.IgnoreFields(provenance.Accounts{}, "config", "mu"),
 		cmpopts.IgnoreFields(system{}, "mu"),
 		cmpopts.IgnoreFields(unlisted{}, "mu"), cmpopts.IgnoreFields(lookups{}, "mu"),
 		cmpopts.IgnoreFields(calls{}, "mu"), cmpopts.IgnoreFields(reached{}, "mu"),

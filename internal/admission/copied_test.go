@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -36,7 +36,7 @@ func TestACopysRecordNamesWhatWasServed(t *testing.T) {
 	h.policy = parse(t, "packages: { default: allow }")
 	must(t, h.Register(h.run()))
 	must(t, h.SandboxStarted(t.Context(), "sb1"))
-	var disk inventory.Disk
+	var disk provenance.Disk
 	for _, c := range allCarried() {
 		file := archive(c.served)
 		if c.served.Ecosystem == pkgref.Python {

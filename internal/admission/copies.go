@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -47,7 +47,7 @@ type Copy struct {
 
 func (c Copy) detail() map[string]string {
 	d := map[string]string{detailContents: c.Contents}
-	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, records.DetailName: masking.Cut(c.Name, 256)} {
+	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, records.DetailName: redact.Cut(c.Name, 256)} {
 		if text != "" {
 			d[key] = text
 		}
@@ -88,7 +88,7 @@ func (l *Lives) SnapshotNamed(ctx context.Context, owner string, of Copy, names 
 	if given {
 		event, what = "snapshot_named", "is also called"
 	}
-	return l.announceSnapshot(ctx, owner, of, event, fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, masking.Cut(of.Name, 256)))
+	return l.announceSnapshot(ctx, owner, of, event, fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, redact.Cut(of.Name, 256)))
 }
 
 // announceSnapshot records what is about to become of a snapshot. Whoever then can't do it calls undo, so
@@ -101,7 +101,7 @@ func (l *Lives) announceSnapshot(ctx context.Context, owner string, of Copy, eve
 		return err
 	}
 	return func(why error) error {
-		failed := write(context.WithoutCancel(ctx), audit.Failed, masking.Cut("this did not come to be: "+reason+": "+why.Error(), 1<<10))
+		failed := write(context.WithoutCancel(ctx), audit.Failed, redact.Cut("this did not come to be: "+reason+": "+why.Error(), 1<<10))
 		if failed != nil {
 			return errors.Join(why, failed)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
@@ -84,7 +84,7 @@ func onlyTLS(ofHost []policy.Credential, host string) string {
 	if len(ofHost) == 0 {
 		return ""
 	}
-	return "the policy gives " + host + " the secret " + masking.Cut(ofHost[0].Secret, 128) + ", so plain HTTP to it is refused; use https"
+	return "the policy gives " + host + " the secret " + redact.Cut(ofHost[0].Secret, 128) + ", so plain HTTP to it is refused; use https"
 }
 
 // listWantedSecrets are the secrets that the run may be given, or might have been before it was narrowed.
@@ -172,7 +172,7 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
 	for _, use := range ask.Uses {
 		if !slices.ContainsFunc(given, func(c policy.Credential) bool { return c.Secret == use.Secret && c.For(ask.Request.Git) }) {
-			return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "the policy does not give the secret %q to %s any more", masking.Cut(use.Secret, 128), ask.Name)
+			return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "the policy does not give the secret %q to %s any more", redact.Cut(use.Secret, 128), ask.Name)
 		}
 		if err := i.giveSecret(ctx, t, ask.Name, use, &answer); err != nil {
 			return door.SecretsAnswer{}, err
@@ -206,8 +206,8 @@ func (i *Injection) recordUse(ctx context.Context, t *tenant, ask door.SecretsAs
 
 func requestDetail(h door.HostPort, r exchange.Request, secret, where string) map[string]string {
 	detail := hostDetail(h.Name, h.Port)
-	detail[records.DetailRequest] = masking.Cut(r.Method+" "+r.Path, 256)
-	detail[records.DetailSecret], detail[records.DetailWhere] = masking.Cut(secret, 128), masking.Cut(where, 128)
+	detail[records.DetailRequest] = redact.Cut(r.Method+" "+r.Path, 256)
+	detail[records.DetailSecret], detail[records.DetailWhere] = redact.Cut(secret, 128), redact.Cut(where, 128)
 	return detail
 }
 
@@ -246,13 +246,13 @@ func (i *Injection) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, 
 func leaked(ask door.LeakAsk) policy.Decision {
 	d := policy.Decision{
 		Effect: policy.Deny, Rule: door.RuleHostPlaceholder, ResolvedBy: policy.ByNetwork, Alarm: true,
-		Reason: "a request to " + masking.Cut(ask.Name, 253) + " has the placeholder of the secret " + masking.Cut(ask.Leak.Secret, 128) +
-			" (" + masking.Cut(ask.Leak.Where, 128) + "), where that secret does not go",
+		Reason: "a request to " + redact.Cut(ask.Name, 253) + " has the placeholder of the secret " + redact.Cut(ask.Leak.Secret, 128) +
+			" (" + redact.Cut(ask.Leak.Where, 128) + "), where that secret does not go",
 	}
 	if ask.Leak.Answer {
 		d.Rule = door.RuleHostSecretBegun
-		d.Reason = "an answer of " + masking.Cut(ask.Name, 253) + " stopped for seconds, or broke off, within what may be the secret " +
-			masking.Cut(ask.Leak.Secret, 128) + ", so it was ended there: a secret can be guessed letter by letter like that"
+		d.Reason = "an answer of " + redact.Cut(ask.Name, 253) + " stopped for seconds, or broke off, within what may be the secret " +
+			redact.Cut(ask.Leak.Secret, 128) + ", so it was ended there: a secret can be guessed letter by letter like that"
 	}
 	return d
 }

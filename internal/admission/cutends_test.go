@@ -10,8 +10,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // TestTheEndOfAConnectionOfARunThatIsCutTellsWhatItCarried: its host could not be reached again at last, as a
@@ -56,7 +56,7 @@ func TestNoPartOfASecretIsKeptOfALongCommand(t *testing.T) {
 	for what, before := range map[string]int{"control": 100, "at the cut": maxCommand - 26} {
 		t.Run(what, func(t *testing.T) {
 			log := &approvaltest.Log{}
-			c := New(Config{Log: records.Masked(log, scan.NewSet(secrets.Rules()...))})
+			c := New(Config{Log: records.Masked(log, dlp.NewSet(secrets.Rules()...))})
 			must(t, c.Register(Run{Sandbox: "sb", Run: "r", Policy: parse(t, "packages: { default: deny }\n")}))
 			_, err := c.Command(t.Context(), "sb", "cmd-1", []string{"x", strings.Repeat(" ", before) + key + strings.Repeat(" ", maxCommand)})
 			must(t, err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -38,7 +38,7 @@ func (g *grove) servedAs(tb testing.TB, ref pkgref.Ref, contents string, bundled
 }
 
 // lying answers for directories as a guest does: by path, what is there.
-func lying(there map[string]string) inventory.Contents {
+func lying(there map[string]string) provenance.Contents {
 	return func(_ context.Context, paths []string) (map[string][]string, error) {
 		digests := map[string][]string{}
 		for _, path := range paths {
@@ -62,7 +62,7 @@ func TestAStoreOfAnEarlierRun(t *testing.T) {
 		facts  map[string]advisory.Facts
 		found  []channel.InstalledPackage
 		there  map[string]string
-		ask    inventory.Contents
+		ask    provenance.Contents
 		want   []string
 	}{
 		"as it was served":                {there: map[string]string{at: "sha256:good"}, want: known},
@@ -103,7 +103,7 @@ func TestAStoreOfAnEarlierRun(t *testing.T) {
 				later.Policy = parse(t, c.policy)
 			}
 			must(t, g.Register(later))
-			disk := inventory.Disk{Found: listing(found...), Contents: lying(c.there)}
+			disk := provenance.Disk{Found: listing(found...), Contents: lying(c.there)}
 			if c.found != nil {
 				disk.Found = listing(c.found...)
 			}
@@ -129,7 +129,7 @@ func TestTheLogKnowsEarlierRuns(t *testing.T) {
 	again := New(Config{Clients: all.Asked, Log: g.log, Clock: g.house})
 	must(t, again.Register(Run{Sandbox: "sb2", Run: "run2", Policy: g.policy}))
 	asked := 0
-	disk := inventory.Disk{Found: listing(on("node foo 1.0.0", "/w/foo")), Contents: func(_ context.Context, paths []string) (map[string][]string, error) {
+	disk := provenance.Disk{Found: listing(on("node foo 1.0.0", "/w/foo")), Contents: func(_ context.Context, paths []string) (map[string][]string, error) {
 		asked++
 		return lying(map[string]string{"/w/foo": "sha256:good"})(t.Context(), paths)
 	}}
@@ -138,7 +138,7 @@ func TestTheLogKnowsEarlierRuns(t *testing.T) {
 	}
 	all := g.records(t)
 	last := all[len(all)-1]
-	if last.Detail[inventory.DetailOrigin] != "earlier" || last.Detail[records.DetailServed] == "" || last.SHA256 != hexOf("sha256:good") || !strings.Contains(last.Reason, "byte for byte") {
+	if last.Detail[provenance.DetailOrigin] != "earlier" || last.Detail[records.DetailServed] == "" || last.SHA256 != hexOf("sha256:good") || !strings.Contains(last.Reason, "byte for byte") {
 		t.Errorf("the record is %+v", last)
 	}
 	var from string
@@ -160,7 +160,7 @@ func TestTheLogKnowsEarlierRuns(t *testing.T) {
 func TestWhatCantBeComparedIsTold(t *testing.T) {
 	const at, why = "/workspace/node_modules/foo", "did not answer when it was to be compared"
 	for what, c := range map[string]struct {
-		ask  inventory.Contents
+		ask  provenance.Contents
 		want bool // that it is told
 	}{
 		"no answer":         {func(context.Context, []string) (map[string][]string, error) { return nil, errors.New("no such guest") }, true},
@@ -172,7 +172,7 @@ func TestWhatCantBeComparedIsTold(t *testing.T) {
 			var said strings.Builder
 			again := New(Config{Log: g.log, Clock: g.house, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 			must(t, again.Register(Run{Sandbox: "sb2", Run: "run2", Policy: g.policy}))
-			must(t, installed(again.Installed(t.Context(), "sb2", inventory.Disk{Found: listing(on("node foo 1.0.0", at)), Contents: c.ask})))
+			must(t, installed(again.Installed(t.Context(), "sb2", provenance.Disk{Found: listing(on("node foo 1.0.0", at)), Contents: c.ask})))
 			alarms := g.records(t, audit.Installed, audit.Alarm)
 			if len(alarms) != 2 {
 				t.Fatalf("the records are %+v", alarms)

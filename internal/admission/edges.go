@@ -6,7 +6,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -59,7 +59,7 @@ const maxExtrasText = 4 << 10
 
 func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {
 	if !pkgref.IsCanonicalName(parent.Ecosystem, name) {
-		return false, fault.Invalid("%s requires %q, which is not a package name", parent, masking.Cut(name, 80))
+		return false, fault.Invalid("%s requires %q, which is not a package name", parent, redact.Cut(name, 80))
 	}
 	return len(specifier) <= ledger.MaxSpecifier, nil
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -184,7 +184,7 @@ func TestWhatCameInsideIsAccountedFor(t *testing.T) {
 	inv := channel.Inventory{Packages: []channel.InstalledPackage{
 		{Ecosystem: "node", Name: "a", Version: "1.0.0"}, {Ecosystem: "node", Name: "@s/inner", Version: "2.0.0"}, {Ecosystem: "node", Name: "@s/inner", Version: "2.0.1"},
 	}}
-	must(t, installed(g.Installed(t.Context(), "sb1", inventory.Disk{Found: inv})))
+	must(t, installed(g.Installed(t.Context(), "sb1", provenance.Disk{Found: inv})))
 	var got []string
 	for _, r := range g.records(t, audit.Installed) {
 		got = append(got, r.InstalledVersion+" "+r.Detail["bundled_in"]+" "+r.Detail["unaccounted"])

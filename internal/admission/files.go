@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	escape "github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
@@ -89,7 +89,7 @@ func recordedPath(path string) string {
 	if !utf8.ValidString(path) {
 		path = escape.Line(path)
 	}
-	return masking.Cut(path, maxFilePath)
+	return redact.Cut(path, maxFilePath)
 }
 
 // FileUnderWay reports whether the end of what begins with a record is still to come.
@@ -175,7 +175,7 @@ func (b *FileBegun) writeEnd(ctx context.Context, end FileEnd, put func(context.
 		detail[audit.DetailContentSHA256] = end.SHA256
 	}
 	_, err := put(ctx, audit.Record{
-		Kind: audit.KindFile, Outcome: end.Outcome, User: b.tenant.run.User, File: b.record.File, Size: b.Bytes(), Reason: masking.Cut(end.Reason, maxFileReason),
+		Kind: audit.KindFile, Outcome: end.Outcome, User: b.tenant.run.User, File: b.record.File, Size: b.Bytes(), Reason: redact.Cut(end.Reason, maxFileReason),
 		GuestClaimed: end.Claimed || absolute != "", Detail: detail,
 	})
 	return err

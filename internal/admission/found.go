@@ -10,9 +10,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // Place is a way by which something leaves a sandbox.
@@ -49,7 +49,7 @@ func (c *Findings) Scanning(sandbox string) (policy.Scanning, error) {
 // Found records that a value was found, durable when it returns: once for each value, rule
 // and way, however often it is looked at again. where is the command, the file, or the host and the place in the request. The record
 // has no value, but what tells equal ones from others to who has this installation's key.
-func (c *Findings) Found(ctx context.Context, sandbox string, place Place, where string, f scan.Finding) error {
+func (c *Findings) Found(ctx context.Context, sandbox string, place Place, where string, f dlp.Finding) error {
 	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return err
@@ -59,19 +59,19 @@ func (c *Findings) Found(ctx context.Context, sandbox string, place Place, where
 }
 
 // finding is the record that a value was found.
-func (c *Findings) finding(t *tenant, place Place, where string, f scan.Finding) audit.Record {
+func (c *Findings) finding(t *tenant, place Place, where string, f dlp.Finding) audit.Record {
 	outcome := audit.Found
-	if f.Outcome == scan.Block {
+	if f.Outcome == dlp.Block {
 		outcome = audit.Blocked
 	}
 	r := audit.Record{
 		Kind: audit.KindFinding, Outcome: outcome, User: t.run.User, Rule: ruleScanning + string(place), Reason: foundSentence(place, where, f),
 		Detail: map[string]string{
-			records.DetailWhat: "finding", records.DetailName: f.Rule, records.DetailWhere: masking.Cut(where, 1_024), records.DetailAction: f.Outcome.String(),
+			records.DetailWhat: "finding", records.DetailName: f.Rule, records.DetailWhere: redact.Cut(where, 1_024), records.DetailAction: f.Outcome.String(),
 			records.DetailAt: strconv.FormatInt(f.At, 10), records.DetailLength: strconv.Itoa(f.Length), records.DetailDigest: c.keyedDigest(f.Sum),
 		},
 	}
-	if f.Late && f.Outcome > scan.Report {
+	if f.Late && f.Outcome > dlp.Report {
 		r.Detail[records.DetailLate] = "true"
 	}
 	onlyObserved(t, place, f, &r)
@@ -79,10 +79,10 @@ func (c *Findings) finding(t *tenant, place Place, where string, f scan.Finding)
 }
 
 // onlyObserved says of a finding what a policy that only observes would have done with it.
-func onlyObserved(t *tenant, place Place, f scan.Finding, r *audit.Record) {
+func onlyObserved(t *tenant, place Place, f dlp.Finding, r *audit.Record) {
 	meant := policy.ScanningMeant(t.policy())
-	would := map[Place]scan.Plan{PlaceOutput: meant.Output, PlaceFiles: meant.Files, PlaceRequests: meant.Requests}[place].Of(f.Class)
-	if would <= f.Outcome || f.Outcome != scan.Report {
+	would := map[Place]dlp.Plan{PlaceOutput: meant.Output, PlaceFiles: meant.Files, PlaceRequests: meant.Requests}[place].Of(f.Class)
+	if would <= f.Outcome || f.Outcome != dlp.Report {
 		return
 	}
 	r.Detail[records.DetailAction] = "would_" + would.String()
@@ -101,16 +101,16 @@ func (c *Findings) takeFinding(ctx context.Context, t *tenant, r audit.Record) (
 	return t.book.Refuse(ctx, r)
 }
 
-func foundSentence(place Place, where string, f scan.Finding) string {
+func foundSentence(place Place, where string, f dlp.Finding) string {
 	what, ways := "what looks like a secret", map[Place]string{PlaceOutput: "the output of the command ", PlaceFiles: "the file ", PlaceRequests: "a request to "}
-	if f.Class == scan.Personal {
+	if f.Class == dlp.Personal {
 		what = "what looks like personal data"
 	}
-	became := map[scan.Outcome]string{scan.Report: "it went out", scan.Redact: "it was redacted", scan.Block: "it was kept back, and what came after it"}[f.Outcome]
-	if f.Late && f.Outcome > scan.Report {
+	became := map[dlp.Outcome]string{dlp.Report: "it went out", dlp.Redact: "it was redacted", dlp.Block: "it was kept back, and what came after it"}[f.Outcome]
+	if f.Late && f.Outcome > dlp.Report {
 		became += "; a part of it had gone before the rest came"
 	}
-	return fmt.Sprintf("%s (%s) was found in %s%s: %s", what, f.Rule, ways[place], masking.Cut(where, 200), became)
+	return fmt.Sprintf("%s (%s) was found in %s%s: %s", what, f.Rule, ways[place], redact.Cut(where, 200), became)
 }
 
 // keyedDigest is what stands for a value on record: half of a keyed digest is enough to tell two

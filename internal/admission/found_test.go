@@ -15,12 +15,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
-func finding(value string, outcome scan.Outcome) scan.Finding {
-	return scan.Finding{Rule: "gitlab-token", Outcome: outcome, At: 7, Length: len(value), Sum: sha256.Sum256([]byte(value))}
+func finding(value string, outcome dlp.Outcome) dlp.Finding {
+	return dlp.Finding{Rule: "gitlab-token", Outcome: outcome, At: 7, Length: len(value), Sum: sha256.Sum256([]byte(value))}
 }
 
 func findingsOf(t *testing.T, h *house) (found []audit.Record) {
@@ -44,12 +44,12 @@ func TestFound(t *testing.T) {
 		for _, f := range []struct {
 			place Place
 			where string
-			scan.Finding
+			dlp.Finding
 		}{
-			{PlaceOutput, "cmd-1", finding("one", scan.Redact)},
-			{PlaceOutput, "cmd-1", finding("one", scan.Redact)},
-			{PlaceOutput, "cmd-1", finding("another", scan.Redact)},
-			{PlaceFiles, "/tmp/key", finding("one", scan.Block)},
+			{PlaceOutput, "cmd-1", finding("one", dlp.Redact)},
+			{PlaceOutput, "cmd-1", finding("one", dlp.Redact)},
+			{PlaceOutput, "cmd-1", finding("another", dlp.Redact)},
+			{PlaceFiles, "/tmp/key", finding("one", dlp.Block)},
 		} {
 			if err := c.Found(t.Context(), "sb1", f.place, f.where, f.Finding); err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestFound(t *testing.T) {
 func TestFindingsAreBounded(t *testing.T) {
 	h := newHouse(t, Limits{})
 	for i := range 700 {
-		if err := h.Found(t.Context(), "sb1", PlaceOutput, "cmd-1", finding(strconv.Itoa(i), scan.Report)); err != nil {
+		if err := h.Found(t.Context(), "sb1", PlaceOutput, "cmd-1", finding(strconv.Itoa(i), dlp.Report)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,11 +107,11 @@ func TestFoundInRequests(t *testing.T) {
 	run.Policy = parse(t, "credentials: { secret_scanning: { requests: redact, pii: block } }\n")
 	must(t, h.Register(run))
 	a, err := h.Scans(t.Context(), door.ScansAsk{Sandbox: "sb9"})
-	if err != nil || a.Plan != (scan.Plan{Secrets: scan.Redact, Personal: scan.Block}) || !slices.Equal(a.Placeholders, []string{"fake-one", "fake-two"}) {
+	if err != nil || a.Plan != (dlp.Plan{Secrets: dlp.Redact, Personal: dlp.Block}) || !slices.Equal(a.Placeholders, []string{"fake-one", "fake-two"}) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	one := sha256.Sum256([]byte("one"))
-	f := door.Finding{Rule: "gitlab-token", Outcome: scan.Redact, At: 7, Length: 3, Sum: one[:]}
+	f := door.Finding{Rule: "gitlab-token", Outcome: dlp.Redact, At: 7, Length: 3, Sum: one[:]}
 	ask := func(path, where string) door.FoundAsk {
 		return door.FoundAsk{HostPort: door.HostPort{Sandbox: "sb9", Name: "api.example", Port: 443}, Request: exchange.Request{Method: "POST", Path: path}, Where: where, Findings: []door.Finding{f}}
 	}
@@ -132,14 +132,14 @@ func TestFoundInRequests(t *testing.T) {
 	if want := "what a request to api.example:443 body carries was not scanned: it is encoded (br): it was not sent"; got[2].Reason != want || got[2].Outcome != audit.Blocked || got[2].Detail["name"] != "not-scanned" {
 		t.Errorf("%+v", got[2])
 	}
-	for _, wrong := range []door.Finding{{Rule: "x", Outcome: scan.Report}, {Rule: "x", Outcome: scan.Off, Sum: one[:]}, {Rule: "x", Outcome: 9, Sum: one[:]}} {
+	for _, wrong := range []door.Finding{{Rule: "x", Outcome: dlp.Report}, {Rule: "x", Outcome: dlp.Off, Sum: one[:]}, {Rule: "x", Outcome: 9, Sum: one[:]}} {
 		f = wrong
 		if _, err := h.FoundInRequest(t.Context(), ask("/a", "body")); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%+v: %v", wrong, err)
 		}
 	}
 	for i := range 600 {
-		f = door.Finding{Rule: "email", Class: scan.Personal, Outcome: scan.Report, Sum: sha256.New().Sum([]byte(fmt.Sprint(i)))[:32]}
+		f = door.Finding{Rule: "email", Class: dlp.Personal, Outcome: dlp.Report, Sum: sha256.New().Sum([]byte(fmt.Sprint(i)))[:32]}
 		if a, err := h.FoundInRequest(t.Context(), ask("/a", "body")); err != nil || a.Enough != (i >= 497) {
 			t.Fatalf("%d: %+v, %v", i, a, err)
 		}
@@ -155,11 +155,11 @@ func TestFindingsThatAreOnlyObserved(t *testing.T) {
 	run.Policy = parse(t, "mode: observe\ncredentials: { secret_scanning: { output: block, files: report } }\n")
 	must(t, h.Register(run))
 	s, err := h.Scanning("sb9")
-	if err != nil || s.Output.Secrets != scan.Report {
+	if err != nil || s.Output.Secrets != dlp.Report {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	must(t, h.Found(t.Context(), "sb9", PlaceOutput, "cmd-1", finding("one", scan.Report)))
-	must(t, h.Found(t.Context(), "sb9", PlaceFiles, "/tmp/key", finding("one", scan.Report)))
+	must(t, h.Found(t.Context(), "sb9", PlaceOutput, "cmd-1", finding("one", dlp.Report)))
+	must(t, h.Found(t.Context(), "sb9", PlaceFiles, "/tmp/key", finding("one", dlp.Report)))
 	got := findingsOf(t, h)
 	if len(got) != 2 || got[0].Outcome != audit.Found || got[0].Detail["action"] != "would_block" || got[0].Detail["would"] != "block" || got[1].Detail["action"] != "report" {
 		t.Fatalf("%+v", got)
@@ -182,7 +182,7 @@ func TestScanningFollowsThePolicy(t *testing.T) {
 	if err := h.NarrowPolicy(t.Context(), "sb1", parse(t, "credentials: { secret_scanning: { output: block } }\n")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := h.Scanning("sb1"); err != nil || s.Output.Secrets != scan.Block {
+	if s, err := h.Scanning("sb1"); err != nil || s.Output.Secrets != dlp.Block {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // nameUnseen stands in the place of a rule's name where a body could not be looked into.
@@ -37,7 +37,7 @@ func (c *Findings) FoundInRequest(ctx context.Context, ask door.FoundAsk) (door.
 	if err != nil {
 		return door.FoundAnswer{}, err
 	}
-	where := fmt.Sprintf("%s:%d %s", masking.Cut(ask.Name, 253), ask.Port, masking.Cut(ask.Where, 128))
+	where := fmt.Sprintf("%s:%d %s", redact.Cut(ask.Name, 253), ask.Port, redact.Cut(ask.Where, 128))
 	var all []audit.Record
 	for _, f := range ask.Findings[:min(len(ask.Findings), door.MaxFindings)] {
 		one, err := findingOf(f)
@@ -51,7 +51,7 @@ func (c *Findings) FoundInRequest(ctx context.Context, ask door.FoundAsk) (door.
 	}
 	var answer door.FoundAnswer
 	for _, r := range all {
-		r.Detail[records.DetailRequest] = masking.Cut(strings.TrimSpace(ask.Request.Method+" "+ask.Request.Path), 256)
+		r.Detail[records.DetailRequest] = redact.Cut(strings.TrimSpace(ask.Request.Method+" "+ask.Request.Path), 256)
 		r, err := c.takeFinding(ctx, t, r)
 		if err != nil {
 			return door.FoundAnswer{}, err
@@ -62,12 +62,12 @@ func (c *Findings) FoundInRequest(ctx context.Context, ask door.FoundAsk) (door.
 }
 
 // findingOf is a finding as it came over the door.
-func findingOf(f door.Finding) (scan.Finding, error) {
-	if len(f.Sum) != sha256.Size || f.Outcome < scan.Report || f.Outcome > scan.Block || f.Length < 0 || f.At < 0 {
-		return scan.Finding{}, fault.Invalid("a finding is told of that is none")
+func findingOf(f door.Finding) (dlp.Finding, error) {
+	if len(f.Sum) != sha256.Size || f.Outcome < dlp.Report || f.Outcome > dlp.Block || f.Length < 0 || f.At < 0 {
+		return dlp.Finding{}, fault.Invalid("a finding is told of that is none")
 	}
-	return scan.Finding{
-		Rule: masking.Cut(f.Rule, 64), Class: f.Class, Outcome: f.Outcome, At: f.At, Length: f.Length, Sum: [sha256.Size]byte(f.Sum), Late: f.Late,
+	return dlp.Finding{
+		Rule: redact.Cut(f.Rule, 64), Class: f.Class, Outcome: f.Outcome, At: f.At, Length: f.Length, Sum: [sha256.Size]byte(f.Sum), Late: f.Late,
 	}, nil
 }
 
@@ -75,13 +75,13 @@ func findingOf(f door.Finding) (scan.Finding, error) {
 func unseenRecord(t *tenant, where string, ask door.FoundAsk) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindFinding, Outcome: audit.Found, User: t.run.User, Rule: door.RuleScanning,
-		Reason: "what a request to " + where + " carries was not scanned: " + masking.Cut(ask.Unseen, 200) + ": it went out",
+		Reason: "what a request to " + where + " carries was not scanned: " + redact.Cut(ask.Unseen, 200) + ": it went out",
 		Detail: map[string]string{
-			records.DetailWhat: "finding", records.DetailName: nameUnseen, records.DetailWhere: where, records.DetailAction: scan.Report.String(),
+			records.DetailWhat: "finding", records.DetailName: nameUnseen, records.DetailWhere: where, records.DetailAction: dlp.Report.String(),
 		},
 	}
 	if ask.Refused {
-		r.Outcome, r.Detail[records.DetailAction] = audit.Blocked, scan.Block.String()
+		r.Outcome, r.Detail[records.DetailAction] = audit.Blocked, dlp.Block.String()
 		r.Reason = strings.TrimSuffix(r.Reason, "it went out") + "it was not sent"
 	}
 	return r

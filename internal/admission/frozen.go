@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // FreezeChange is a step of a sandbox on its way to disk or back.
@@ -32,11 +32,11 @@ func (l *Lives) SandboxFroze(ctx context.Context, sandbox string, change FreezeC
 		t.hosts.Sleep()
 	}
 	r := audit.Record{
-		Kind: audit.KindSandbox, Outcome: change.Outcome, User: t.run.User, Reason: masking.Cut(change.Reason, 1_024), Detail: map[string]string{},
+		Kind: audit.KindSandbox, Outcome: change.Outcome, User: t.run.User, Reason: redact.Cut(change.Reason, 1_024), Detail: map[string]string{},
 	}
 	if len(change.Approvals) > 0 {
 		r.Approval = change.Approvals[0]
-		r.Detail["approvals"] = masking.Cut(strings.Join(change.Approvals, " "), 4_096)
+		r.Detail["approvals"] = redact.Cut(strings.Join(change.Approvals, " "), 4_096)
 	}
 	if change.Files {
 		r.Detail["contents"] = "files"

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -87,7 +87,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 		return door.Answer{}, err
 	}
 	detail := hostDetail(ask.Name, ask.Port)
-	detail[records.DetailProtocol], detail[records.DetailAddresses] = masking.Cut(ask.Protocol, 16), addressesText(ask.Addresses)
+	detail[records.DetailProtocol], detail[records.DetailAddresses] = redact.Cut(ask.Protocol, 16), addressesText(ask.Addresses)
 	if ask.Judged {
 		detail[detailRequests] = requestsJudged
 	}
@@ -117,7 +117,7 @@ func (h hostRequests) awaited(ctx context.Context, seq uint64) error {
 }
 
 func hostDetail(name string, port int) map[string]string {
-	detail := map[string]string{records.DetailName: masking.Cut(name, 253)}
+	detail := map[string]string{records.DetailName: redact.Cut(name, 253)}
 	if port != 0 {
 		detail[records.DetailPort] = strconv.Itoa(port)
 	}
@@ -159,7 +159,7 @@ func (h hostRequests) recordRefusal(ctx context.Context, d policy.Decision, outc
 	t := h.t
 	r := hostRecord(d, outcome, name, port)
 	if request != "" {
-		r.Detail[records.DetailRequest] = masking.Cut(request, 256)
+		r.Detail[records.DetailRequest] = redact.Cut(request, 256)
 	}
 	return t.book.Refuse(ctx, withinQuota(t.book, r))
 }
@@ -183,7 +183,7 @@ func withinQuota(b *records.Book, r audit.Record) audit.Record {
 // hostRecord is the record of a refusal about a name, or of what would be one.
 func hostRecord(d policy.Decision, outcome audit.Outcome, name string, port int) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindNetwork, Outcome: outcome, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: masking.Cut(d.Reason, 1_024), Detail: hostDetail(name, port),
+		Kind: audit.KindNetwork, Outcome: outcome, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: redact.Cut(d.Reason, 1_024), Detail: hostDetail(name, port),
 		Approval: d.Approval,
 	}
 	records.Explain(&r, d)
@@ -196,7 +196,7 @@ func (c *Controller) HostRefused(ctx context.Context, h door.HostRefusal) (door.
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d := policy.Decision{Effect: policy.Deny, Rule: masking.Cut(h.Rule, 64), ResolvedBy: policy.ByNetwork, Reason: h.Reason}
+	d := policy.Decision{Effect: policy.Deny, Rule: redact.Cut(h.Rule, 64), ResolvedBy: policy.ByNetwork, Reason: h.Reason}
 	outcome := audit.Blocked
 	if h.Rule == door.RuleHostUnresolved || h.Rule == door.RuleHostUnreached {
 		outcome = audit.Failed
@@ -251,7 +251,7 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 		how[detailDials] = strconv.FormatInt(d.Dials, 10)
 	}
 	if d.Address != "" {
-		how[records.DetailAddress] = masking.Cut(d.Address, 64)
+		how[records.DetailAddress] = redact.Cut(d.Address, 64)
 	}
 	if began.Detail[detailRequests] != "" {
 		how[detailRequests] = strconv.FormatInt(d.Requests, 10)
@@ -263,7 +263,7 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 		_, unreached = t.refuseHost(ctx, refused, audit.Failed, began.Detail[records.DetailName], port)
 	}
 	// Whatever became of that, which the quota of records may refuse, the end comes on record.
-	if err = t.endConnection(ctx, began, masking.Cut(d.Problem, 1_024), how); !records.Kept(err) {
+	if err = t.endConnection(ctx, began, redact.Cut(d.Problem, 1_024), how); !records.Kept(err) {
 		return err
 	}
 	t.hosts.Carry(d.BytesOut)

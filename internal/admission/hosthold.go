@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -63,7 +63,7 @@ func (h hostAsker) weighAnswers(ctx context.Context, d policy.Decision, name str
 	project := approval.Host{Name: name, Port: port}.Project()
 	answers, _, err := t.known.config.Approvals.Grants(ctx, project, t.known.askerOf())
 	if err != nil {
-		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", masking.Cut(name, 253))
+		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", redact.Cut(name, 253))
 	}
 	return policy.AnswerHost(d, name, answers), nil
 }
@@ -84,7 +84,7 @@ func onlyPublic(d policy.Decision, ask door.ConnectAsk) policy.Decision {
 		if class := address.ClassOf(a); class != address.Public {
 			return policy.Decision{
 				Effect: policy.Deny, Rule: door.RuleHostAddress, ResolvedBy: policy.ByNetwork, Approval: d.Approval,
-				Reason: masking.Cut(ask.Name, 253) + " has a " + string(class) + " address, and " + who + " names with public ones alone; a policy has to list it",
+				Reason: redact.Cut(ask.Name, 253) + " has a " + string(class) + " address, and " + who + " names with public ones alone; a policy has to list it",
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func (h hostAsker) hostAsk(d policy.Decision, ask door.HostAsk) approval.Ask {
 			"addresses: to look the name up tells its owner that it was asked for, so that is done once it is approved; one that is not public is refused then",
 			"reputation: this installation knows no list of hosts",
 		},
-		Host: &evidence.Host{Protocol: masking.Cut(ask.Protocol, 16), Commands: hostAsker{t}.commands()},
+		Host: &evidence.Host{Protocol: redact.Cut(ask.Protocol, 16), Commands: hostAsker{t}.commands()},
 	}
 	if strings.HasPrefix(ask.Name, "xn--") || strings.Contains(ask.Name, ".xn--") {
 		w.Evidence.Findings = []string{"a part of the name is written in other letters than these (xn--), which can look like those of another name"}
@@ -228,7 +228,7 @@ func (h hostAsker) commands() []string {
 	slices.SortFunc(running, func(a, b audit.Record) int { return int(b.Seq) - int(a.Seq) })
 	var texts []string
 	for _, r := range running[:min(len(running), maxCommands)] {
-		texts = append(texts, masking.Sealed(strings.Join(r.Command, " "), 200))
+		texts = append(texts, redact.Sealed(strings.Join(r.Command, " "), 200))
 	}
 	return texts
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -48,7 +48,7 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 		return door.IndexAnswer{}, err
 	}
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || ask.Package.Version != "" || ask.IndexDigest == "" || len(ask.IndexDigest) > 200 {
-		return door.IndexAnswer{}, fault.Invalid("an index is asked about by its package's canonical name and the page's digest, not by %q", masking.Cut(ask.Package.String(), 200))
+		return door.IndexAnswer{}, fault.Invalid("an index is asked about by its package's canonical name and the page's digest, not by %q", redact.Cut(ask.Package.String(), 200))
 	}
 	if len(ask.Files) > maxIndexFiles {
 		return door.IndexAnswer{}, fault.Invalid("the index of %s has %d files; at most %d are judged", ask.Package, len(ask.Files), maxIndexFiles)
@@ -289,7 +289,7 @@ func withheldRecord(ask door.IndexAsk, v *indexVerdict, pull ledger.Pull) audit.
 		reason = v.refusal.Reason + extent(v.withheld[len(v.withheld)-1])
 	}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: audit.Withheld, SourceURL: masking.Cut(ask.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: audit.Withheld, SourceURL: redact.Cut(ask.SourceURL, 2_048),
 		ResolvedBy: string(v.refusal.ResolvedBy), Rule: v.refusal.Rule, Reason: reason,
 		Withheld: slices.Clone(v.withheld),
 		Detail:   map[string]string{records.DetailIndex: ask.IndexDigest, records.DetailWhat: what, records.DetailPull: string(pull)},

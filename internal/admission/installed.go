@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -18,7 +18,7 @@ type Accounted struct {
 
 // Installed records what was found on a sandbox's disk, see inventory.Accounts. Whether the sandbox is
 // to be ended is known after an error, too.
-func (c *Controller) Installed(ctx context.Context, sandbox string, disk inventory.Disk) (Accounted, error) {
+func (c *Controller) Installed(ctx context.Context, sandbox string, disk provenance.Disk) (Accounted, error) {
 	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
 		return Accounted{}, err
@@ -58,7 +58,7 @@ func (c *Controller) MustEnd(sandbox string) string {
 // mayHave are the earlier records of a release, as far as this run may have what they
 // are about: nothing burns it by now, and what came under another policy is let in by
 // this run's own.
-func (t *tenant) mayHave(ctx context.Context, earlier *inventory.Earlier, release pkgref.Ref) ([]audit.Record, error) {
+func (t *tenant) mayHave(ctx context.Context, earlier *provenance.Earlier, release pkgref.Ref) ([]audit.Record, error) {
 	served, err := earlier.Of(ctx, t.known.config.Log, release)
 	if err != nil || len(served) == 0 {
 		return nil, err

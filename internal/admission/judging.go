@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Rules look through texts that somebody inside wrote, as does whatever finds its way in code. That takes this
@@ -20,16 +20,16 @@ const (
 )
 
 // judgement has rules judge texts, of all sandboxes.
-type judgement struct{ long *turns.Shares }
+type judgement struct{ long *fairqueue.Shares }
 
-func newJudging() *judgement { return &judgement{turns.New(turns.Fair(judgedAtOnce, mostQueued))} }
+func newJudging() *judgement { return &judgement{fairqueue.New(fairqueue.Fair(judgedAtOnce, mostQueued))} }
 
 // judgeText has a tenant's rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
 // refuses. The error is fault.ErrExhausted where too many wait, and ctx's own if that ended.
 func (j *judgement) judgeText(ctx context.Context, t *tenant, size int, read func() policy.CommandInput) (policy.Decision, error) {
 	if size > mostUnqueued {
-		_, leave, err := j.long.Take(turns.Within(ctx, t.run.payerOf(), t.run.Sandbox))
-		if errors.Is(err, turns.ErrCrowded) {
+		_, leave, err := j.long.Take(fairqueue.Within(ctx, t.run.payerOf(), t.run.Sandbox))
+		if errors.Is(err, fairqueue.ErrCrowded) {
 			return policy.Decision{}, fault.Exhausted(time.Second, "too many long texts of the same sandbox or owner wait already to be judged")
 		}
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // TestLongTextsAreJudgedInTurn: while an owner's long text is judged its next one waits, and neither its short ones do nor
@@ -38,7 +38,7 @@ func TestLongTextsAreJudgedInTurn(t *testing.T) {
 	}
 	ann, err := h.tenants.getTenant("ann-1")
 	must(t, err)
-	_, leave, err := ann.judging.long.Take(turns.For(t.Context(), "tk_ann"))
+	_, leave, err := ann.judging.long.Take(fairqueue.For(t.Context(), "tk_ann"))
 	must(t, err)
 	for way, ask := range ways {
 		must(t, ask(t.Context(), "ann-1", "# short"))

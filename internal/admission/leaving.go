@@ -7,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
@@ -45,20 +45,20 @@ const registryPort = 443
 // be asked for. Personal data are not looked for: versions are made of the same digits.
 func (l leaving) secrets(ctx context.Context, at door.HostPort, text string) error {
 	outcome := policy.ScanningOf(l.t.policy()).Requests.Secrets
-	if outcome == scan.Off {
+	if outcome == dlp.Off {
 		return nil
 	}
-	_, found := l.c.config.Scans().Text(text, scan.Plan{Secrets: scan.Redact})
+	_, found := l.c.config.Scans().Text(text, dlp.Plan{Secrets: dlp.Redact})
 	for _, f := range found {
-		if f.Outcome = scan.Report; outcome > scan.Report {
-			f.Outcome = scan.Block
+		if f.Outcome = dlp.Report; outcome > dlp.Report {
+			f.Outcome = dlp.Block
 		}
 		r := l.c.finding(l.t, PlaceRequests, at.Name+" package", f)
 		r, err := l.c.takeFinding(ctx, l.t, r)
 		if err != nil {
 			return err
 		}
-		if f.Outcome == scan.Block {
+		if f.Outcome == dlp.Block {
 			return fault.New(fault.ErrForbidden, "it has in it what looks like a secret (%s), and the policy's secret_scanning.requests lets none out; request %s; see: cofferdam why", f.Rule, r.RequestID)
 		}
 	}

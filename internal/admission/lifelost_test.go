@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -46,7 +46,7 @@ func TestALifesRecordOutlivesAnAppendThatFailed(t *testing.T) {
 		audit.Installed: func(t *testing.T, c *Controller) error { // what the last command left, and the template brings
 			t.Helper()
 			found := channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "left", Version: "1.0", Path: "/workspace/left"}}}
-			_, err := c.Installed(t.Context(), "sb1", inventory.Disk{Found: found})
+			_, err := c.Installed(t.Context(), "sb1", provenance.Disk{Found: found})
 			return err
 		},
 	} {
@@ -84,7 +84,7 @@ func TestASandboxEndsForWhatTheLogDidNotTake(t *testing.T) {
 		found.Packages = append(found.Packages, channel.InstalledPackage{Ecosystem: "python", Name: fmt.Sprint("p", i), Version: "1.0", Path: "/workspace"})
 	}
 	list := func(c *Controller) (Accounted, error) {
-		return c.Installed(t.Context(), "sb1", inventory.Disk{Found: found})
+		return c.Installed(t.Context(), "sb1", provenance.Disk{Found: found})
 	}
 	unknown := func(c *Controller) (Accounted, error) {
 		return c.InventoryUnknown(t.Context(), "sb1", "it does not answer", true)
@@ -206,7 +206,7 @@ func TestWhatTheBookDoesNotKeepIsFoundAgain(t *testing.T) {
 		found.Packages = append(found.Packages, channel.InstalledPackage{Ecosystem: "python", Name: fmt.Sprint("p", i), Version: "1.0", Path: "/workspace"})
 	}
 	log.FailWhen(func(audit.Record) error { return io.ErrShortWrite })
-	if _, err := c.Installed(t.Context(), "sb1", inventory.Disk{Found: found}); err == nil {
+	if _, err := c.Installed(t.Context(), "sb1", provenance.Disk{Found: found}); err == nil {
 		t.Fatal("INCONCLUSIVE: the log took it")
 	}
 	if c.CommandFinished(t.Context(), "sb1", "cmd-1", channel.Exit{Code: 3}) == nil {
@@ -216,7 +216,7 @@ func TestWhatTheBookDoesNotKeepIsFoundAgain(t *testing.T) {
 		t.Error("there is no room for the end of the command")
 	}
 	log.FailWhen(nil)
-	_, err = c.Installed(t.Context(), "sb1", inventory.Disk{Found: found})
+	_, err = c.Installed(t.Context(), "sb1", provenance.Disk{Found: found})
 	must(t, err)
 	must(t, c.SandboxEnded(t.Context(), "sb1", "over"))
 	installed := map[string]int{}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
@@ -77,9 +77,9 @@ func TestACopyAccountsForWhatCameInIt(t *testing.T) {
 	must(t, err)
 	_, err = h.Serve(t.Context(), serving("numpy", "1.26.0")) // served, and not found before the copy
 	must(t, err)
-	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
+	must(t, installed(h.Installed(t.Context(), "sb1", provenance.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
 	must(t, h.copyAs(t, "sb2", nil))
-	disk := inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"), on("python numpy 1.26.0", "/n"), on("python six 1.16.0", "/s"))}
+	disk := provenance.Disk{Found: listing(on("python requests 2.31.0", "/r"), on("python numpy 1.26.0", "/n"), on("python six 1.16.0", "/s"))}
 	want := []string{"alarm six 1.16.0", "installed numpy 1.26.0", "installed six 1.16.0"}
 	for range 2 {
 		must(t, installed(h.Installed(t.Context(), "sb2", disk)))
@@ -108,7 +108,7 @@ func TestACopyEndsItsLineageWhereItWasMade(t *testing.T) {
 	must(t, h.RegisterCopy(t.Context(), run, nil))
 	must(t, h.copyAs(t, "sb4", nil)) // of the same sandbox, later
 	for sandbox, want := range map[string]int{"sb2": 1, "sb3": 1, "sb4": 0} {
-		must(t, installed(h.Installed(t.Context(), sandbox, inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
+		must(t, installed(h.Installed(t.Context(), sandbox, provenance.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
 		if alarms := h.of(t, sandbox, audit.Alarm); len(alarms) != want {
 			t.Errorf("%s: %v", sandbox, alarms)
 		}
@@ -133,7 +133,7 @@ func TestACopyOfACopy(t *testing.T) {
 	run := h.run()
 	run.Sandbox, run.Ancestors = "sb3", lineage.Ancestors
 	must(t, h.RegisterCopy(t.Context(), run, lineage.Facts))
-	must(t, installed(h.Installed(t.Context(), "sb3", inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"), on("python numpy 1.26.0", "/n"))})))
+	must(t, installed(h.Installed(t.Context(), "sb3", provenance.Disk{Found: listing(on("python requests 2.31.0", "/r"), on("python numpy 1.26.0", "/n"))})))
 	if alarms := h.of(t, "sb3", audit.Alarm); len(alarms) != 0 {
 		t.Errorf("alarms: %v", alarms)
 	}
@@ -248,7 +248,7 @@ func TestRecheck(t *testing.T) {
 	h.start(t)
 	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
-	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
+	must(t, installed(h.Installed(t.Context(), "sb1", provenance.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
 	other := func(id, document string) error {
 		must(t, h.copyAs(t, id, func(r *Run) { r.Policy = parse(t, document) }))
 		return h.Recheck(t.Context(), id)
@@ -366,7 +366,7 @@ func TestRecheckEndsWhatIsToEnd(t *testing.T) {
 	h.policy = parse(t, "packages: { unaccounted: end }")
 	must(t, h.Register(h.run()))
 	h.start(t)
-	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: listing(on("python made-up 1.0", "/x"))})))
+	must(t, installed(h.Installed(t.Context(), "sb1", provenance.Disk{Found: listing(on("python made-up 1.0", "/x"))})))
 	must(t, h.copyAs(t, "sb2", nil))
 	if err := h.Recheck(t.Context(), "sb2"); !errors.Is(err, fault.ErrForbidden) || !strings.Contains(err.Error(), "made-up") {
 		t.Errorf("a copy of what is to end: %v", err)
@@ -379,7 +379,7 @@ func TestCopiesOnRecord(t *testing.T) {
 	h.start(t)
 	_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
-	must(t, installed(h.Installed(t.Context(), "sb1", inventory.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
+	must(t, installed(h.Installed(t.Context(), "sb1", provenance.Disk{Found: listing(on("python requests 2.31.0", "/r"))})))
 	made := Copy{Snapshot: "snap1", Digest: "sha256:1", Contents: "memory", Bytes: 20}
 	seq, err := h.SandboxSnapshotted(t.Context(), "sb1", made)
 	must(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
@@ -35,7 +35,7 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 		return err
 	}
 	l.WriteOverdue(ctx)
-	detail := map[string]string{"template": t.run.Template, "policy_source": masking.Cut(t.policy().Source(), 4_096)}
+	detail := map[string]string{"template": t.run.Template, "policy_source": redact.Cut(t.policy().Source(), 4_096)}
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
 	}
@@ -53,7 +53,7 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 		detail[detailNarrowing] = narrowingText(t.run.Narrowing)
 	}
 	_, err = t.book.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: masking.Cut(t.run.Task, 8_192), Detail: detail,
+		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: redact.Cut(t.run.Task, 8_192), Detail: detail,
 	})
 	return err
 }
@@ -80,7 +80,7 @@ func toolNames(tools []tool.Tool) string {
 	for _, one := range tools {
 		names = append(names, one.Name)
 	}
-	return masking.Cut(strings.Join(names, " "), 8_192)
+	return redact.Cut(strings.Join(names, " "), 8_192)
 }
 
 // detailLock tells which lockfiles a run is held to, and whether they are
@@ -92,9 +92,9 @@ func detailLock(detail map[string]string, set *lockfile.Set) {
 	}
 	var files []string
 	for _, f := range set.Files() {
-		files = append(files, f.Digest+" "+masking.Cut(f.Name, 1_024))
+		files = append(files, f.Digest+" "+redact.Cut(f.Name, 1_024))
 	}
-	detail["lockfiles"] = masking.Cut(strings.Join(files, "\n"), 16_384)
+	detail["lockfiles"] = redact.Cut(strings.Join(files, "\n"), 16_384)
 }
 
 // SandboxEnded records what a sandbox's connections, calls and files, those of packages and those of clients, came to, how often refusals
@@ -121,7 +121,7 @@ func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error 
 		err = errors.Join(err, owed)
 	}
 	if err == nil {
-		_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: masking.Cut(reason, 1_024)})
+		_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: redact.Cut(reason, 1_024)})
 	}
 	if err != nil {
 		first, _, _ := t.book.Range()
@@ -278,7 +278,7 @@ func (l *Lives) endLost(ctx context.Context, sandbox string, first uint64, reaso
 		return nil
 	}
 	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Token: began.OwnerToken(), Reason: masking.Cut(reason, 1_024),
+		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Token: began.OwnerToken(), Reason: redact.Cut(reason, 1_024),
 	})
 	return err
 }

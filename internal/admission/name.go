@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -82,9 +82,9 @@ func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, e
 	default:
 		by = policy.ByIntegrity
 	}
-	d := policy.Decision{Effect: policy.Deny, Rule: cmp.Or(masking.Cut(f.Rule, 200), string(by)), ResolvedBy: by, Reason: masking.Cut(f.Reason, 1_024)}
+	d := policy.Decision{Effect: policy.Deny, Rule: cmp.Or(redact.Cut(f.Rule, 200), string(by)), ResolvedBy: by, Reason: redact.Cut(f.Reason, 1_024)}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, File: masking.Cut(f.File, 512), SourceURL: masking.Cut(f.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: outcome, File: redact.Cut(f.File, 512), SourceURL: redact.Cut(f.SourceURL, 2_048),
 		ResolvedBy: string(by), Rule: d.Rule, Reason: d.Reason,
 	}
 	if f.Metadata {
@@ -96,7 +96,7 @@ func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, e
 		records.Explain(&r, d)
 	}
 	records.SetRef(&r, f.Package)
-	r.Package, r.InstalledVersion = masking.Cut(r.Package, 256), masking.Cut(r.InstalledVersion, 256)
+	r.Package, r.InstalledVersion = redact.Cut(r.Package, 256), redact.Cut(r.InstalledVersion, 256)
 	r, err = t.book.Refuse(ctx, r)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
 }

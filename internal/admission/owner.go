@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -20,7 +20,7 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 		return door.OwnerAnswer{}, err
 	}
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) {
-		return door.OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", masking.Cut(ask.Package.String(), 200))
+		return door.OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", redact.Cut(ask.Package.String(), 200))
 	}
 	if !ask.Walk {
 		if err := (leaving{c, t}).checkAsk(ctx, ask); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -29,7 +29,7 @@ func usesItsRecordsUp(t *testing.T, h *house, most int) {
 // not the guest has used its records up before somebody looks. The control has not.
 func TestARunThatIsCutKeepsNoAlarmFromTheRecord(t *testing.T) {
 	const most = 5
-	planted := inventory.Disk{Found: listing(on("python evil 1.0.0", "/x/evil"))}
+	planted := provenance.Disk{Found: listing(on("python evil 1.0.0", "/x/evil"))}
 	for what, cut := range map[string]bool{"control": false, "cut": true} {
 		t.Run(what, func(t *testing.T) {
 			h := newHouse(t, Limits{Records: most})

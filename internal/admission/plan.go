@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -54,7 +54,7 @@ func (c *Controller) planTenant(ctx context.Context, run string) (*tenant, error
 	all := c.tenants.listTenants()
 	at := slices.IndexFunc(all, func(t *tenant) bool { return t.run.Run == run && t.run.Plan })
 	if at < 0 {
-		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", masking.Cut(run, 200))
+		return nil, fault.New(fault.ErrNotFound, "no sandbox of run %q makes a plan now; a plan is asked for while its sandbox lives", redact.Cut(run, 200))
 	}
 	return all[at], all[at].book.Open(ctx)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -35,7 +35,7 @@ func (c *Controller) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.
 	}
 	out := make([]door.Proposed, 0, len(ask.Items))
 	for _, item := range ask.Items {
-		p, err := t.propose(ctx, item, masking.Cut(ask.Because, maxBecause))
+		p, err := t.propose(ctx, item, redact.Cut(ask.Because, maxBecause))
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -84,7 +84,7 @@ func (p push) judgePush(ctx context.Context) (policy.Decision, error) {
 	if !d.Allowed() || !terms.HeldPush {
 		return d, nil
 	}
-	what := "the push to " + masking.Sealed(p.repository, 200)
+	what := "the push to " + redact.Sealed(p.repository, 200)
 	d.Effect, d.Rule, d.Reason = policy.Hold, door.RuleGit, what+" waits for approval; push is hold"
 	if d = p.t.known.settleDecision(d); d.Effect != policy.Hold {
 		return d, nil
@@ -104,8 +104,8 @@ func (p push) subject() approval.Host {
 // makeRecord is one of the push.
 func (p push) makeRecord(d policy.Decision, outcome audit.Outcome) audit.Record {
 	r := hostRecord(d, outcome, p.ask.Name, p.ask.Port)
-	r.Detail[records.DetailRequest] = masking.Sealed("POST "+p.ask.Path, 256)
-	r.Detail[records.DetailRefs] = masking.Sealed(strings.Join(p.listRefs(), "; "), 8<<10)
+	r.Detail[records.DetailRequest] = redact.Sealed("POST "+p.ask.Path, 256)
+	r.Detail[records.DetailRefs] = redact.Sealed(strings.Join(p.listRefs(), "; "), 8<<10)
 	r.Detail[records.DetailPush] = p.subject().Push
 	return r
 }

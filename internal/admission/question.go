@@ -7,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -58,10 +58,10 @@ const maxDigests = 16
 
 // checkQuestion refuses a question that can't be meant.
 func (q fileQuestion) checkQuestion() error {
-	name := masking.Cut(q.File.Name, 80)
+	name := redact.Cut(q.File.Name, 80)
 	switch {
 	case q.Package.Version == "" && q.File.Kind != policy.KindMetadata || q.Package.Version != q.File.Version || !pkgref.IsCanonicalName(q.Package.Ecosystem, q.Package.Name):
-		return fault.Invalid("a file is asked about with its release, not with %q and %q", masking.Cut(q.Package.String(), 200), masking.Cut(q.File.Version, 80))
+		return fault.Invalid("a file is asked about with its release, not with %q and %q", redact.Cut(q.Package.String(), 200), redact.Cut(q.File.Version, 80))
 	case q.File.Name == "" || len(q.File.Name) > 512:
 		return fault.Invalid("a file of %s has the name %q, which no file can have", q.Package, name)
 	case q.Release != nil && (q.File.Kind != policy.KindMetadata || q.Release.Kind == policy.KindMetadata || q.Release.Version != q.Package.Version):

@@ -6,7 +6,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -58,7 +58,7 @@ func (c *Controller) StopReaching(ctx context.Context, ask door.ReachAsk) error 
 // it, where that would let it in, with the decision as things stand.
 func (t *tenant) mayBeRequired(ask door.ReachAsk) (d policy.Decision, open bool, err error) {
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) || len(ask.Again) > ledger.MaxBatch {
-		return d, false, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", masking.Cut(ask.Package.String(), 200))
+		return d, false, fault.Invalid("a way is asked for to a package by its canonical name, not to %q", redact.Cut(ask.Package.String(), 200))
 	}
 	law := t.policy()
 	owner := t.known.namespaceOwner(ask.Package)

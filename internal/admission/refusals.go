@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Refusals implements Door.
@@ -84,7 +84,7 @@ func soughtRefusals(ctx context.Context, c *Controller, s Sought) ([]door.Refusa
 		}
 	}
 	if len(order) == 0 {
-		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", masking.Cut(cmp.Or(s.Run, s.Sandbox), 200))
+		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", redact.Cut(cmp.Or(s.Run, s.Sandbox), 200))
 	}
 	return refusalsOf(order, s.Request)
 }
@@ -97,7 +97,7 @@ func refusalsOf(tenants []*tenant, request string) ([]door.Refusal, error) {
 		list = append(list, t.book.Refusals(request, 0, t.served.Last())...)
 	}
 	if request != "" && len(list) == 0 {
-		return nil, fault.New(fault.ErrNotFound, "nothing was refused under the id %q", masking.Cut(request, 40))
+		return nil, fault.New(fault.ErrNotFound, "nothing was refused under the id %q", redact.Cut(request, 40))
 	}
 	slices.SortStableFunc(list, func(a, b door.Refusal) int {
 		return cmp.Or(records.AlarmFirst(a.Alarm, b.Alarm), a.Time.Compare(b.Time))

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -117,10 +117,10 @@ func tooManyRequests() audit.Record {
 func requestRecord(began audit.Record, request door.RequestDone) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindNetwork, ResolvedBy: string(policy.ByNetwork), Outcome: audit.Finished,
-		Rule: masking.Cut(request.Rule, 300), Reason: masking.Cut(request.Problem, 1_024),
+		Rule: redact.Cut(request.Rule, 300), Reason: redact.Cut(request.Problem, 1_024),
 	}
 	r.Detail = map[string]string{
-		records.DetailRequest: masking.Cut(request.Method+" "+request.Path, 1_024), records.DetailBegan: strconv.FormatUint(began.Seq, 10),
+		records.DetailRequest: redact.Cut(request.Method+" "+request.Path, 1_024), records.DetailBegan: strconv.FormatUint(began.Seq, 10),
 		records.DetailBytesOut: strconv.FormatInt(request.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(request.BytesIn, 10),
 		detailTook: strconv.FormatInt(request.Milliseconds, 10),
 	}

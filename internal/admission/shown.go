@@ -7,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -19,14 +19,14 @@ func (c *Controller) Show(ctx context.Context, s door.Showing) error {
 	}
 	switch {
 	case s.Kind != door.ShownMetadata && s.Kind != door.ShownOutline && s.Kind != door.ShownRelayed:
-		return fault.Invalid("nothing of the kind %q is shown", masking.Cut(s.Kind, 80))
+		return fault.Invalid("nothing of the kind %q is shown", redact.Cut(s.Kind, 80))
 	case !hexDigest.MatchString(s.SHA256) || s.File == "" || len(s.File) > 512 || s.Size < 0:
-		return fault.Invalid("%q can't be shown without its name and the sha256 of its bytes", masking.Cut(s.File, 80))
+		return fault.Invalid("%q can't be shown without its name and the sha256 of its bytes", redact.Cut(s.File, 80))
 	case s.Package.Name != "" && !pkgref.IsCanonicalName(s.Package.Ecosystem, s.Package.Name):
-		return fault.Invalid("metadata is shown by its package's canonical name, not by %q", masking.Cut(s.Package.String(), 200))
+		return fault.Invalid("metadata is shown by its package's canonical name, not by %q", redact.Cut(s.Package.String(), 200))
 	}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: audit.Shown, File: s.File, SourceURL: masking.Cut(s.SourceURL, 2_048), SHA256: s.SHA256, Size: s.Size,
+		Kind: audit.KindPackage, Outcome: audit.Shown, File: s.File, SourceURL: redact.Cut(s.SourceURL, 2_048), SHA256: s.SHA256, Size: s.Size,
 		Detail: map[string]string{records.DetailKind: s.Kind},
 	}
 	records.SetRef(&r, s.Package)
@@ -47,7 +47,7 @@ func (c *Controller) Asking(ctx context.Context, q door.Question) error {
 // shownPage is the record of a page that is shown whole.
 func shownPage(ask door.IndexAsk) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: audit.Shown, SourceURL: masking.Cut(ask.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: audit.Shown, SourceURL: redact.Cut(ask.SourceURL, 2_048),
 		Detail: map[string]string{records.DetailKind: door.ShownIndex, records.DetailIndex: ask.IndexDigest},
 	}
 	records.SetRef(&r, ask.Package)

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -109,7 +109,7 @@ func summarize(ctx context.Context, config *Config, run string) (*summary, error
 		s.addRecord(r)
 	}
 	if !found {
-		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", masking.Cut(run, 200))
+		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", redact.Cut(run, 200))
 	}
 	s.finishLines()
 	return s, nil
@@ -185,7 +185,7 @@ func (s *summary) addRecord(r audit.Record) {
 		s.causes.takeRecord(r, s.endings.installOf(r.Sandbox))
 		s.withheld = append(s.withheld, r)
 	case audit.Blocked, audit.Failed, audit.Exceeded:
-		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
+		s.out.Ended = cmp.Or(s.out.Ended, provenance.EndedFor(r))
 		s.addRefused(r)
 	case audit.Pending:
 		switch r.Kind { //nolint:exhaustive // nothing else waits as its own
@@ -200,7 +200,7 @@ func (s *summary) addRecord(r audit.Record) {
 	case audit.Found:
 		s.findings.addFinding(r)
 	case audit.Alarm:
-		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
+		s.out.Ended = cmp.Or(s.out.Ended, provenance.EndedFor(r))
 	case audit.Finished:
 		if r.Kind == audit.KindNetwork {
 			s.hosts.addRecord(r)
@@ -265,7 +265,7 @@ func (s *summary) addRefused(r audit.Record) {
 			s.addName(r)
 		}
 	case audit.KindPackage, audit.KindSandbox:
-		if r.Outcome == audit.Failed && r.Rule == inventory.RuleUnaccounted {
+		if r.Outcome == audit.Failed && r.Rule == provenance.RuleUnaccounted {
 			s.out.Unlisted = cmp.Or(s.out.Unlisted, r.Reason)
 			return
 		}

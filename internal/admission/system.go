@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -76,7 +76,7 @@ func (d *Distribution) ServeSystem(ctx context.Context, sandbox, build string, p
 		return fault.New(fault.ErrForbidden, "%s (rule %s)", decided.Reason, decided.Rule)
 	}
 	if !hexDigest.MatchString(p.SHA256) {
-		return fault.Invalid("%s can't be brought without its sha256", masking.Cut(p.File, 200))
+		return fault.Invalid("%s can't be brought without its sha256", redact.Cut(p.File, 200))
 	}
 	r, err := t.book.Append(ctx, systemRecord(audit.Served, build, decided, p))
 	if err == nil {
@@ -108,8 +108,8 @@ func (d *Distribution) openTenant(ctx context.Context, sandbox string) (*tenant,
 
 func systemRecord(outcome audit.Outcome, build string, d policy.Decision, p SystemPackage) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, Ecosystem: SystemEcosystem, Package: masking.Cut(p.Name, 200), InstalledVersion: masking.Cut(p.Version, 200),
-		File: masking.Cut(p.File, 300), SourceURL: masking.Cut(p.URL, 2_048), SHA256: p.SHA256, Size: p.Size,
+		Kind: audit.KindPackage, Outcome: outcome, Ecosystem: SystemEcosystem, Package: redact.Cut(p.Name, 200), InstalledVersion: redact.Cut(p.Version, 200),
+		File: redact.Cut(p.File, 300), SourceURL: redact.Cut(p.URL, 2_048), SHA256: p.SHA256, Size: p.Size,
 		ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Detail: map[string]string{detailBuild: build},
 	}
 	if p.Architecture != "" {
@@ -123,7 +123,7 @@ func systemRecord(outcome audit.Outcome, build string, d policy.Decision, p Syst
 		for _, ref := range p.Brings {
 			texts = append(texts, ref.String())
 		}
-		r.Detail[records.DetailBundled] = masking.Cut(strings.Join(texts, ", "), 32_768)
+		r.Detail[records.DetailBundled] = redact.Cut(strings.Join(texts, ", "), 32_768)
 	}
 	return r
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -64,7 +64,7 @@ func TestPackagesOfTheDistributionAreDecidedAndRecorded(t *testing.T) {
 // onDisk says that a sandbox's disk has this.
 func onDisk(t *testing.T, h *house, found channel.Inventory) {
 	t.Helper()
-	_, err := h.Installed(t.Context(), "sb2", inventory.Disk{Found: found})
+	_, err := h.Installed(t.Context(), "sb2", provenance.Disk{Found: found})
 	must(t, err)
 }
 

@@ -8,13 +8,13 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
@@ -48,7 +48,7 @@ type tenant struct {
 	book       *records.Book        // what is on record of it
 	served     *records.Deliveries  // the files that it was served
 	hosts      *records.Connections // its connections that go on
-	disk       *inventory.Accounts  // what was found on its disk
+	disk       *provenance.Accounts  // what was found on its disk
 	system     system               // what it was brought of the distribution; has a lock of its own
 	calls      calls                // of tools; has a lock of its own
 	built      attempts             // to build source distributions; has a lock of its own
@@ -67,7 +67,7 @@ type tenant struct {
 // payerOf is whose share what is done for the sandbox takes: its token's, or its own.
 func (r Run) payerOf() string { return cmp.Or(r.Token, r.Sandbox) }
 
-func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.Earlier, desk *planning.Desk) *tenant {
+func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *provenance.Earlier, desk *planning.Desk) *tenant {
 	t := &tenant{
 		run: r, clients: config.Clients, served: records.NewDeliveries(), hosts: records.NewConnections(),
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{},
@@ -89,13 +89,13 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 		Log: config.Log, Run: r.Run, Sandbox: r.Sandbox, User: r.User, Token: r.Token, Policy: func() string { return digestOfPolicy(t.policy()) }, OnExceeded: config.OnExceeded, OnOwed: config.owed,
 		Limits: records.Limits{Records: config.Limits.Records, Names: config.Limits.Names, Refusals: config.Limits.Refusals},
 	})
-	disk := inventory.Config{Book: t.book, Served: t.served, Policy: t.policy, Most: config.Limits.Inventory, Sandbox: r.Sandbox, Logger: config.Logger}
+	disk := provenance.Config{Book: t.book, Served: t.served, Policy: t.policy, Most: config.Limits.Inventory, Sandbox: r.Sandbox, Logger: config.Logger}
 	if r.Token == "" { // a token is told nothing of what others were served
 		disk.Earlier = func(ctx context.Context, release pkgref.Ref) ([]audit.Record, error) {
 			return t.mayHave(ctx, earlier, release)
 		}
 	}
-	t.disk = inventory.New(disk)
+	t.disk = provenance.New(disk)
 	if desk != nil && !r.Plan {
 		t.rehearsals = desk.For(t.life, r.Sandbox, r.Token, t.memberAsk)
 	}
@@ -125,7 +125,7 @@ func (s *tenants) getTenant(sandbox string) (*tenant, error) {
 	if t := s.by[sandbox]; t != nil {
 		return t, nil
 	}
-	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", masking.Cut(sandbox, 64))
+	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", redact.Cut(sandbox, 64))
 }
 
 // admitTenant returns a sandbox that may still ask.

@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
@@ -240,13 +240,13 @@ func (c *toolCall) beginRecord() audit.Record {
 	text := c.arguments.Text()
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Started, User: c.t.run.User,
-		ResolvedBy: string(c.decision.ResolvedBy), Rule: c.decision.Rule, Reason: masking.Cut(c.decision.Reason, 1_024), Approval: c.decision.Approval,
+		ResolvedBy: string(c.decision.ResolvedBy), Rule: c.decision.Rule, Reason: redact.Cut(c.decision.Reason, 1_024), Approval: c.decision.Approval,
 		Detail: map[string]string{
 			records.DetailTool: c.tool.Name, detailArgumentsSize: strconv.Itoa(len(text)), detailArgumentsSHA256: digestOf(text),
 		},
 	}
 	if c.tool.Record {
-		r.Detail[detailArguments] = masking.Cut(text, maxArgumentsKept)
+		r.Detail[detailArguments] = redact.Cut(text, maxArgumentsKept)
 	}
 	return r
 }
@@ -259,7 +259,7 @@ func (c *toolCall) endRecord(began audit.Record, result string, failed error, to
 		},
 	}
 	if failed != nil {
-		r.Outcome, r.Reason = audit.Failed, masking.Cut(sentenceOf(failed), 1_024)
+		r.Outcome, r.Reason = audit.Failed, redact.Cut(sentenceOf(failed), 1_024)
 		if f, ok := errors.AsType[*tool.Failure](failed); ok {
 			r.Exit = f.Exit
 		}
@@ -292,7 +292,7 @@ func sentenceOf(err error) string {
 // refuseCall records that a call was refused, or counts it.
 func (c caller) refuseCall(ctx context.Context, outcome door.ToolOutcome, name string, d policy.Decision) (door.ToolAnswer, error) {
 	r := audit.Record{
-		Kind: audit.KindTool, Outcome: audit.Blocked, User: c.t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: masking.Cut(printable(d.Reason), 1_024),
+		Kind: audit.KindTool, Outcome: audit.Blocked, User: c.t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: redact.Cut(printable(d.Reason), 1_024),
 		Approval: d.Approval, Detail: map[string]string{records.DetailTool: printable(name)},
 	}
 	records.Explain(&r, d)
@@ -303,7 +303,7 @@ func (c caller) refuseCall(ctx context.Context, outcome door.ToolOutcome, name s
 
 // printable is a guest's word for a record: short, and in ASCII that draws nothing.
 func printable(s string) string {
-	kept := []byte(masking.Cut(s, 1_024))
+	kept := []byte(redact.Cut(s, 1_024))
 	for i, c := range kept {
 		if c < ' ' || c > '~' {
 			kept[i] = '?'

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // tellTime bounds how long a sandbox is told of an authority.
@@ -36,11 +36,11 @@ func (q *Requests) Leaf(ctx context.Context, ask door.LeafAsk) (door.Certificate
 	hosts := t.run.Policy.Requests().Hosts()
 	if !haveHost(hosts, ask.Name) {
 		if hosts = t.policy().Requests().Hosts(); !haveHost(hosts, ask.Name) {
-			return door.Certificate{}, fault.New(fault.ErrForbidden, "no policy of the sandbox has rules for requests to %s", masking.Cut(ask.Name, 253))
+			return door.Certificate{}, fault.New(fault.ErrForbidden, "no policy of the sandbox has rules for requests to %s", redact.Cut(ask.Name, 253))
 		}
 		if err := q.spread(ctx, t, hosts); err != nil {
 			return door.Certificate{}, fault.Wrap(fault.ErrForbidden, err,
-				"each request to %s is judged since a narrower policy came; this sandbox began before that and can't be told to trust our certificate for it, so start another one", masking.Cut(ask.Name, 253))
+				"each request to %s is judged since a narrower policy came; this sandbox began before that and can't be told to trust our certificate for it, so start another one", redact.Cut(ask.Name, 253))
 		}
 	}
 	return q.leaf(ctx, hosts, ask.Name)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
@@ -34,7 +34,7 @@ func TestADiskThatIsNotListedWhole(t *testing.T) {
 			h.Unregister("sb1")
 			h.policy = parse(t, "packages: { unaccounted: "+mode+" }")
 			must(t, h.Register(h.run()))
-			a, _ := h.Installed(t.Context(), "sb1", inventory.Disk{Found: c.found})
+			a, _ := h.Installed(t.Context(), "sb1", provenance.Disk{Found: c.found})
 			got := h.records(t, audit.Exceeded)
 			if len(got) == 0 {
 				t.Fatalf("%s: nothing is on record", name)

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -38,7 +38,7 @@ func explainUnmet(r *audit.Record, p *policy.Policy, unmet []string) {
 	if len(unmet) == 0 || r.Detail[records.DetailWhat] != records.WhatIndex || r.Rule != rulePrereleases && !strings.HasPrefix(r.Rule, "allowed_packages.") {
 		return
 	}
-	r.Detail[records.DetailWants] = masking.Cut(strings.Join(unmet, records.WantsBetween), 1_024)
+	r.Detail[records.DetailWants] = redact.Cut(strings.Join(unmet, records.WantsBetween), 1_024)
 	if lines := policy.Required(p, records.ProjectOf(*r), unmet); lines != "" && len(lines) <= maxLines { // a part of an entry is another entry
 		r.Detail[records.DetailSuggest] = lines
 	}

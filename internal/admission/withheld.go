@@ -6,7 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -104,8 +104,8 @@ func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.D
 	out := make([]audit.WithheldRange, len(ranges))
 	for i, r := range ranges {
 		out[i] = audit.WithheldRange{
-			Rule: masking.Cut(r.rule, 512), From: masking.Cut(r.from.String(), 256), To: masking.Cut(r.to.String(), 256),
-			Versions: len(r.versions), Files: r.files, Reason: masking.Cut(r.highest.Reason, 1_024),
+			Rule: redact.Cut(r.rule, 512), From: redact.Cut(r.from.String(), 256), To: redact.Cut(r.to.String(), 256),
+			Versions: len(r.versions), Files: r.files, Reason: redact.Cut(r.highest.Reason, 1_024),
 		}
 	}
 	return out, highest

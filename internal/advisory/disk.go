@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // importDisk is where the database lives. The tests put one under it that fails at a
@@ -35,7 +35,7 @@ func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
 func (osDisk) removeFile(path string) error { return os.Remove(path) }
 
-func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
+func (osDisk) syncDir(dir string) error { return atomicfile.SyncDir(dir) }
 
 // replace writes a file whole beside its place and puts it there, durably:
 // after a crash there is the old one or the new one.

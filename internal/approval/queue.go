@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -94,9 +94,9 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	q.stop = stop
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(q.done)
-		errand.Stay(background, func() { q.runClock(background) })
+		safego.Stay(background, func() { q.runClock(background) })
 	})
 	return q, nil
 }

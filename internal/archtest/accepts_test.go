@@ -11,8 +11,8 @@ func ownAccepts() map[string]string {
 	return map[string]string{
 		"internal/keeper/uplink.go":       "streams of a channel, which take no descriptor",
 		"internal/guest/agent.go":         "the same, of its other end",
-		"internal/secureshell/server.go":  "channels of one client",
-		"internal/secureshell/forward.go": "the same",
+		"internal/sshserver/server.go":  "channels of one client",
+		"internal/sshserver/forward.go": "the same",
 		"internal/daemon/clock.go":        "it accepts a time, and no connection",
 	}
 }

@@ -10,10 +10,10 @@ import (
 // it does.
 func TestExpressionsAreCompiledOnce(t *testing.T) {
 	homes := map[string]bool{ // that compile what is known at run time only, or once for all that follows
-		"internal/scan/secrets/secrets.go":        false,
-		"internal/scan/secrets/own.go":            false,
-		"internal/scan/personal/personal.go":      false,
-		"internal/sandbox/mounts/patterns.go":     false, // an ignore file's, with bounds of how many and how long
+		"internal/dlp/secrets/secrets.go":        false,
+		"internal/dlp/secrets/own.go":            false,
+		"internal/dlp/personal/personal.go":      false,
+		"internal/sandbox/mountpolicy/patterns.go":     false, // an ignore file's, with bounds of how many and how long
 		"internal/config/plainly.go":              false, // words a mistake in a file, before the program ends
 		"internal/engine/enginetest/syscalls.go":  false,
 		"internal/lockfile/lockfiletest/suite.go": false,

@@ -49,9 +49,6 @@ func sharedPackageNames() map[string]string {
 	return map[string]string{
 		"all":       "each is the list of one contract's implementations",
 		"embedded":  "each is what one program brings along",
-		"inventory": "to be told apart",
-		"kept":      "to be told apart",
-		"mounts":    "to be told apart",
 		"npm":       "a registry's protocol, and the client that speaks it",
 	}
 }

@@ -23,7 +23,7 @@ func rooms() []string {
 func tangled() map[string]int {
 	return map[string]int{
 		"internal/policy/expression": 3,
-		"internal/sandbox/waiting":   5, // its files are the steps of one state machine
+		"internal/sandbox/suspend":   5, // its files are the steps of one state machine
 	}
 }
 

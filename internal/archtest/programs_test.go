@@ -19,8 +19,8 @@ func startsPrograms() map[string][]string {
 // decides which.
 func mayStart() map[string]string {
 	const (
-		own    = "Cofferdam's own program, which mounts cover (mounts.Rules.OwnPrograms)"
-		engine = "an engine's program: looked at before the daemon starts, and covered or refused by mounts since"
+		own    = "Cofferdam's own program, which mounts cover (mountpolicy.Rules.OwnPrograms)"
+		engine = "an engine's program: looked at before the daemon starts, and covered or refused by mountpolicy since"
 		system = "found by executable.System, or by its path in a directory of the host's own"
 		inside = "it runs in a sandbox"
 	)
@@ -38,7 +38,7 @@ func mayStart() map[string]string {
 		"internal/guest/boot/boot.go": inside, "internal/guest/sudo.go": inside, "internal/guest/elevated.go": inside, "internal/keeper/reaper.go": "what the daemon has it start",
 		"internal/engine/fake/freezefiles.go": "of tests alone", "internal/engine/enginetest/roles.go": "of tests alone", "internal/engine/enginetest/syscalls.go": "of tests alone",
 		"internal/engine/enginetest/agent.go": "of tests alone", "internal/process/processtest/namespace.go": "of tests alone",
-		"internal/sandbox/homes/homestest/homestest.go": "of tests alone",
+		"internal/sandbox/agenthome/agenthometest/homestest.go": "of tests alone",
 		"internal/installer/installertest/suite.go":     "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
 	}
 }

@@ -35,7 +35,7 @@ func walksElsewhere() map[string]string {
 		"internal/sandbox/copies/blueprint.go fs.WalkDir":     "the guest agent's own files",
 		"internal/sandbox/copies/blueprint.go os.OpenRoot":    "the guest agent's own files",
 		"internal/sandbox/snapshots/room.go filepath.WalkDir": "the store of snapshots, whose files engines write",
-		"internal/sandbox/waiting/shelf.go filepath.WalkDir":  "the store of images, whose files engines write",
+		"internal/sandbox/suspend/shelf.go filepath.WalkDir":  "the store of images, whose files engines write",
 		"internal/template/digest.go filepath.WalkDir":        "a template's tree",
 		"internal/template/golibrary.go filepath.WalkDir":     "the host's Go",
 		"internal/template/kept.go filepath.WalkDir":          "a template's tree",

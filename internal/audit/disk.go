@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // logDisk is how the log changes files; it reads them directly. The tests put one
@@ -45,7 +45,7 @@ func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
 func (osDisk) removeFile(path string) error { return os.Remove(path) }
 
-func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
+func (osDisk) syncDir(dir string) error { return atomicfile.SyncDir(dir) }
 
 type osFile struct{ *os.File }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
@@ -140,8 +140,8 @@ func Open(dir string, options Options) (*FileLog, error) {
 	if l.writer.owed != nil {
 		l.commit(nil) // on a full disk it stays owed, and goes with the next batch
 	}
-	errand.Go(l.runWriter)
-	errand.Go(l.runFollower)
+	safego.Go(l.runWriter)
+	safego.Go(l.runFollower)
 	l.finishErasures()
 	return l, nil
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -90,7 +90,7 @@ func (l *FileLog) runFollower() {
 			return
 		case <-f.grown:
 		}
-		if errand.Try(l.advance) != nil {
+		if safego.Try(l.advance) != nil {
 			f.wakeFollower() // again, after a pause
 		}
 		select {
@@ -106,7 +106,7 @@ func (l *FileLog) runFollower() {
 func (l *FileLog) stopFollowing() error {
 	close(l.follower.stop)
 	<-l.follower.done
-	return errand.Try(l.advance)
+	return safego.Try(l.advance)
 }
 
 // advance brings the tree up to the last durable record and signs.
@@ -114,7 +114,7 @@ func (l *FileLog) advance() error {
 	f := &l.follower
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failure = errand.Try(l.catchUp); f.failure == nil {
+	if f.failure = safego.Try(l.catchUp); f.failure == nil {
 		f.failure = l.installLate()
 	}
 	switch {

@@ -3,7 +3,7 @@ package audit
 import (
 	"context"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -12,7 +12,7 @@ import (
 // batch that is being written, at most as long as ctx.
 func (l *FileLog) Healthy(ctx context.Context) error {
 	result := make(chan error, 1)
-	errand.Go(func() { result <- errand.Try(func() error { return l.between(l.writer.mendFile) }) })
+	safego.Go(func() { result <- safego.Try(func() error { return l.between(l.writer.mendFile) }) })
 	select {
 	case err := <-result:
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // generation is one CA. Its files are ca-N.key, the issuer's, and ca-N.root.pem,
@@ -193,7 +193,7 @@ func (g *generation) writeFiles(dir string) error {
 		path string
 		raw  []byte
 	}{{keyPath, keyPEM}, {rootPath, encodeCertificate(g.root)}, {certPath, encodeCertificate(g.issuer)}} {
-		if err := wholefile.Replace(file.path, file.raw, 0o600); err != nil {
+		if err := atomicfile.Replace(file.path, file.raw, 0o600); err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "the certificate authority cannot be stored in %s", dir)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 func must(t *testing.T, err error) {
@@ -203,7 +203,7 @@ func (i *installation) grant(n int) error {
 	if _, err := i.log.Append(context.Background(), audit.Record{Kind: audit.KindDaemon, Outcome: audit.Started, Run: id, User: "root"}); err != nil {
 		return err
 	}
-	if err := wholefile.Replace(filepath.Join(i.paths.State, "policies", "named", id), []byte("yes"), 0o600); err != nil {
+	if err := atomicfile.Replace(filepath.Join(i.paths.State, "policies", "named", id), []byte("yes"), 0o600); err != nil {
 		return err
 	}
 	if err := i.tokens.Put(context.Background(), token.Token{ID: id, Name: id}); err != nil {
@@ -213,7 +213,7 @@ func (i *installation) grant(n int) error {
 	if note == nil {
 		return nil
 	}
-	return wholefile.Replace(i.paths.AuditSeen(), note, 0o600)
+	return atomicfile.Replace(i.paths.AuditSeen(), note, 0o600)
 }
 
 // snapshot makes one as the store does, and removes the one before.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // spaceEvery is how many bytes are written between two looks at the free space.
@@ -157,7 +157,7 @@ func (w *Writer) Abort() {
 }
 
 func syncDir(dir string) error {
-	if err := wholefile.SyncDir(dir); err != nil {
+	if err := atomicfile.SyncDir(dir); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache can't be written")
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Conn is one stream of a Session, or any other net.Conn that carries frames.
@@ -60,7 +60,7 @@ func (c *Conn) CloseWrite() error {
 func (c *Conn) Close() error {
 	err := c.raw.Close()
 	if _, ok := c.raw.(*muxStream); ok {
-		errand.Go(c.discard)
+		safego.Go(c.discard)
 	}
 	return err
 }

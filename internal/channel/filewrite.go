@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -17,7 +17,7 @@ func WriteFile(conn *Conn, from io.Reader, cut func()) (FileInfo, error) {
 	answered := awaitWritten(conn) // it may come before the end
 	sent := make(chan error, 1)
 	stop := make(chan struct{})
-	errand.Go(func() { sent <- errand.Try(func() error { return sendFile(conn, from, stop) }) })
+	safego.Go(func() { sent <- safego.Try(func() error { return sendFile(conn, from, stop) }) })
 	var a writeAnswer
 	var unsent error
 	select {
@@ -53,9 +53,9 @@ type writeAnswer struct {
 // awaitWritten waits for the last reply of a write.
 func awaitWritten(conn *Conn) <-chan writeAnswer {
 	answered := make(chan writeAnswer, 1)
-	errand.Go(func() {
+	safego.Go(func() {
 		var a writeAnswer
-		a.err = errand.Try(func() (err error) {
+		a.err = safego.Try(func() (err error) {
 			a.info, err = readWritten(conn)
 			return err
 		})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // The multiplexer keeps what a guest sends until somebody reads it, up to a window for each stream,
@@ -328,7 +328,7 @@ func (h *sessionMemory) giveUp() {
 		left -= one.buffer.size
 		f := one.giveUp
 		one.giveUp = nil
-		errand.Go(f)
+		safego.Go(f)
 	}
 	h.spent = len(some) == 0 && h.total >= h.before
 	h.before = h.total

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Memory is shared by the host's sessions of one process, so that many guests together do not take
@@ -36,7 +36,7 @@ func (m *Memory) joinSession(h *sessionMemory) {
 	defer m.mu.Unlock()
 	for one := range m.sharing {
 		if one.holds.Load() > limit && !one.shedding.Load() {
-			errand.Go(one.shedExcess)
+			safego.Go(one.shedExcess)
 		}
 	}
 	if m.sharing == nil {

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -71,7 +71,7 @@ func sendMarker(ctx context.Context, conn net.Conn) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
 	lifted := make(chan struct{})
-	stop := errand.When(ctx, func() {
+	stop := safego.When(ctx, func() {
 		defer close(lifted)
 		_ = conn.SetDeadline(time.Unix(1, 0))
 	})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // The multiplexer's limits.
@@ -185,10 +185,10 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		return nil, ctx.Err()
 	}
 	done := make(chan opened)
-	errand.Go(func() {
+	safego.Go(func() {
 		defer func() { <-now.places }()
 		var o opened
-		o.err = errand.Try(func() (err error) {
+		o.err = safego.Try(func() (err error) {
 			o.stream, err = now.openStream()
 			return err
 		})

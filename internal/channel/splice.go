@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // A copy begins with a small buffer, as most streams carry little or wait, and has a large one as soon as
@@ -54,8 +54,8 @@ func Splice(a, b *Conn, gone func()) (ab, ba int64) {
 		lost = sync.OnceFunc(gone)
 	}
 	var both sync.WaitGroup
-	errand.In(&both, func() { ab = copyOne(b, a, func(reading bool) { lostIf(reading, lost) }) })
-	errand.In(&both, func() { ba = copyOne(a, b, func(reading bool) { lostIf(!reading, lost) }) })
+	safego.In(&both, func() { ab = copyOne(b, a, func(reading bool) { lostIf(reading, lost) }) })
+	safego.In(&both, func() { ba = copyOne(a, b, func(reading bool) { lostIf(!reading, lost) }) })
 	both.Wait()
 	_ = a.raw.Close()
 	_ = b.raw.Close()

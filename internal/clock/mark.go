@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // Mark is what time it was at a moment of progress. One that is handed to another
@@ -98,7 +98,7 @@ func (c *Clock) keepLocked() error {
 	m.Since += m.Time.Sub(c.mark.Time)
 	text, err := json.Marshal(m)
 	if err == nil {
-		err = wholefile.Replace(c.file, append(text, '\n'), 0o600)
+		err = atomicfile.Replace(c.file, append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what time it is can't be kept in %s", c.file)

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 )
 
 // Approvals are settings of the approval queue.
@@ -69,7 +69,7 @@ func (w Webhook) Secret(trees []hostpath.Tree) ([]byte, error) {
 	if !filepath.IsAbs(w.SecretFile) {
 		return nil, fmt.Errorf(".secret_file is %q; it must be an absolute path", w.SecretFile)
 	}
-	file, err := keptfile.ReadTrusted("the key of a webhook", w.SecretFile, 1<<16, trees)
+	file, err := privatefile.ReadTrusted("the key of a webhook", w.SecretFile, 1<<16, trees)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf(".secret_file: %w", err)

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 )
 
 // ownFile are files of the state directory that only the daemon's user may read or write.
@@ -77,7 +77,7 @@ func (k ownFile) checkKept(dir string) error {
 		if matches, err := filepath.Match(k.name, e.Name()); err != nil || !matches {
 			continue
 		}
-		if err := keptfile.Check(k.what, filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := privatefile.Check(k.what, filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

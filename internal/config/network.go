@@ -5,7 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 )
 
 // Network is about the names that policies list in network_allowlist. It opens none.
@@ -38,7 +38,7 @@ func (n Network) Outbound(trees []hostpath.Tree) ([]outbound.Host, error) {
 	for i, h := range n.Hosts {
 		var ca []byte
 		if h.CAFile != "" {
-			file, err := keptfile.ReadTrusted("the CA file of "+h.Name, h.CAFile, mostRoots, trees)
+			file, err := privatefile.ReadTrusted("the CA file of "+h.Name, h.CAFile, mostRoots, trees)
 			if err != nil {
 				return nil, fmt.Errorf(".hosts[%d].ca_file: %w", i, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/file"
@@ -165,7 +165,7 @@ func rootsIn(path string, writable func() []hostpath.Tree) (func() ([]byte, erro
 		if writable != nil {
 			trees = writable()
 		}
-		file, err := keptfile.ReadTrusted("the CA file", path, mostRoots, trees)
+		file, err := privatefile.ReadTrusted("the CA file", path, mostRoots, trees)
 		return file.Data, err
 	}, nil
 }

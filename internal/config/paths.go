@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 )
 
 // Paths are an installation's two directories. There is one installation per
@@ -72,7 +72,7 @@ func DefaultPaths() (Paths, error) {
 		if err := checkOwned(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Paths{}, err
 		}
-		if err := keptfile.CheckDir("the directory", filepath.Dir(d)); err != nil {
+		if err := privatefile.CheckDir("the directory", filepath.Dir(d)); err != nil {
 			return Paths{}, fmt.Errorf("%w; or set COFFERDAM_STATE and COFFERDAM_RUNTIME to directories elsewhere", err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 )
 
 // mostConfig bounds the file, in bytes.
@@ -74,7 +74,7 @@ func (p Paths) Load() (Config, Source, error) {
 		return Config{}, Source{}, fault.New(fault.ErrConflict, "there are two configuration files, %s and %s, and only one can count; put what is to count into one, and remove the other", own, p.Machine)
 	}
 	trees := written.OrAnywhere(p.Written())
-	file, err := keptfile.ReadTrusted("the configuration file", path, mostConfig, trees)
+	file, err := privatefile.ReadTrusted("the configuration file", path, mostConfig, trees)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && (!missing || p.Config != "") {
 		return Config{}, Source{}, err

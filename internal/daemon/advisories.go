@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 )
@@ -25,7 +25,7 @@ func (d *Daemon) openAdvisories() {
 func (d *Daemon) reviewLog(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
 		if !d.advisory.ReviewDue() {
 			return

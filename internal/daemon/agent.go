@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // emptyName is the file that is laid over hidden files of a mount.
@@ -60,5 +60,5 @@ func replaceFile(path string, content []byte, mode os.FileMode) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
 		return os.Chmod(path, mode)
 	}
-	return wholefile.ReplaceVolatile(path, content, mode) // the next start looks again
+	return atomicfile.ReplaceVolatile(path, content, mode) // the next start looks again
 }

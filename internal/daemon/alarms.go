@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
 
@@ -27,10 +27,10 @@ func followAlarms(ctx context.Context, log alarms.Log, tel *telemetry.Telemetry,
 	f := alarmFollower{log: log, first: first}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
 		next := first
-		errand.Stay(following, func() { f.tellAlarms(following, &next, tel, operator) })
+		safego.Stay(following, func() { f.tellAlarms(following, &next, tel, operator) })
 		f.tellRest(context.WithoutCancel(ctx), next, tel, operator)
 	})
 	f.quiet = func() {

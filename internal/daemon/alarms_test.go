@@ -25,7 +25,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/webhook"
@@ -208,7 +208,7 @@ func (b *bell) advise(name string) {
 
 func (b *bell) installed(names ...string) {
 	b.t.Helper()
-	var disk inventory.Disk
+	var disk provenance.Disk
 	for _, name := range names {
 		disk.Found.Packages = append(disk.Found.Packages, channel.InstalledPackage{Ecosystem: "python", Name: name, Version: "1.0", Path: "/usr/lib/" + name})
 	}
@@ -283,10 +283,10 @@ func causes() []cause {
 			b.get("rich", "right")
 			b.installed(choose(bad, "stranger", "rich"))
 		}},
-		{name: "very many of these", alarms: inventory.MaxAlarms + 1, count: inventory.MaxAlarms + 7, do: func(b *bell, bad bool) {
+		{name: "very many of these", alarms: provenance.MaxAlarms + 1, count: provenance.MaxAlarms + 7, do: func(b *bell, bad bool) {
 			b.begin(choose(bad, allowAll, "packages: { default: allow, unaccounted: record }"), nil)
 			var names []string
-			for i := range inventory.MaxAlarms + 7 {
+			for i := range provenance.MaxAlarms + 7 {
 				names = append(names, "stranger-"+strconv.Itoa(i))
 			}
 			b.installed(names...)

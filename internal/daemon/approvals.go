@@ -9,13 +9,13 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/webhook"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 )
@@ -59,7 +59,7 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 	}
 	telling, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
 		sender.Run(telling)
 	})
@@ -130,6 +130,6 @@ func hooksOf(c config.Approvals, trees []hostpath.Tree) ([]webhook.Hook, error) 
 }
 
 // withoutSecrets makes a text one without the secrets that a set finds in it.
-func withoutSecrets(forms *scan.Set) func(text string) string {
-	return masking.New(forms).Text
+func withoutSecrets(forms *dlp.Set) func(text string) string {
+	return redact.New(forms).Text
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // openAudit opens the log and begins to publish its checkpoints, if the
 // configuration says where to.
 func (d *Daemon) openAudit(ctx context.Context) (err error) {
-	d.secretForms = scan.NewSet(secrets.Rules()...)
+	d.secretForms = dlp.NewSet(secrets.Rules()...)
 	keeping := d.opts.Config.Audit
 	if d.clock, err = clock.Open(d.opts.Paths.Clock(), clock.Options{}); err != nil {
 		return err

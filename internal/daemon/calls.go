@@ -1,13 +1,13 @@
 package daemon
 
 import (
-	"github.com/cofferdam-dev/cofferdam/internal/call"
+	"github.com/cofferdam-dev/cofferdam/internal/jscall"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 )
 
 // startCalls makes what runs code without a sandbox. It compiles nothing before the first
 // call.
 func startCalls(d *Daemon) error {
-	d.calls = call.New(call.Config{Callers: all.Callers(d.opts.Paths.Compiled()), Default: all.DefaultCaller, Door: d.door})
+	d.calls = jscall.New(jscall.Config{Callers: all.Callers(d.opts.Paths.Compiled()), Default: all.DefaultCaller, Door: d.door})
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 const (
@@ -98,10 +98,10 @@ func (o *ownCertificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate,
 	if err != nil {
 		return nil, err
 	}
-	if err := wholefile.Replace(o.publish, o.ca.CAPEM(), 0o644); err != nil {
+	if err := atomicfile.Replace(o.publish, o.ca.CAPEM(), 0o644); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the CA's certificate can't be put where clients find it")
 	}
-	if err := wholefile.Replace(o.bundle, o.withSystemRoots(), 0o644); err != nil {
+	if err := atomicfile.Replace(o.bundle, o.withSystemRoots(), 0o644); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the CA's certificate and the system's can't be put where clients find them")
 	}
 	o.now, o.ends = &pair, pair.Leaf.NotAfter

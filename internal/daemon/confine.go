@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fence"
-	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/landlock"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
 )
 
 // confinement is where and as whom the gateway runs. The zero value confines
@@ -27,12 +27,12 @@ type confinement struct {
 
 // settleRole gives up for good all that a role does not need: enter, the host's files but for
 // those in reach (as seen from then on), and system calls.
-func (c confinement) settleRole(reach func() fence.Reach, calls func() error, log *slog.Logger) error {
+func (c confinement) settleRole(reach func() landlock.Reach, calls func() error, log *slog.Logger) error {
 	_, _ = time.Now().Zone() // read now: the file is out of reach soon
 	if err := c.enterConfinement(); err != nil {
 		return err
 	}
-	fenced, err := giveUp(func() error { return fence.Enter(reach()) }, fence.ErrMissing, "files of this host", log)
+	fenced, err := giveUp(func() error { return landlock.Enter(reach()) }, landlock.ErrMissing, "files of this host", log)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (c confinement) settleRole(reach func() fence.Reach, calls func() error, lo
 			return err
 		}
 	}
-	_, err = giveUp(calls, sysfilter.ErrMissing, "system calls", log)
+	_, err = giveUp(calls, seccomp.ErrMissing, "system calls", log)
 	return err
 }
 

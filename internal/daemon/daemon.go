@@ -24,12 +24,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
-	"github.com/cofferdam-dev/cofferdam/internal/build"
-	"github.com/cofferdam-dev/cofferdam/internal/call"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
+	"github.com/cofferdam-dev/cofferdam/internal/jscall"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
@@ -37,8 +37,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
@@ -72,7 +72,7 @@ type Daemon struct {
 	groups      *processGroups // of the gateway and the keeper
 	nursery     keeperHolder   // sees to it that it is there
 	log         *audit.FileLog
-	secretForms *scan.Set // by which text is kept without secrets
+	secretForms *dlp.Set // by which text is kept without secrets
 	lost        *lost
 	records     audit.Log // log, for what is appended: counted, and without secrets in it
 	clock       *clock.Clock
@@ -90,8 +90,8 @@ type Daemon struct {
 	templates  *template.Store
 	door       *admission.Controller
 	sandboxes  *sandbox.Manager
-	calls      *call.Desk
-	homes      *homes.Shelf
+	calls      *jscall.Desk
+	homes      *agenthome.Shelf
 	journal    *store.Sandboxes
 	// quietKeeper ends the watching of the keeper, and waits for that.
 	quietKeeper func()
@@ -105,7 +105,7 @@ type Daemon struct {
 	tcp         *server   // one of them; nil: there is none
 	used        use       // of what tcp serves
 	clients     clients
-	builds      *build.Builder                       // nil: no client can build templates
+	builds      *templatebuild.Builder                       // nil: no client can build templates
 	runs        atomic.Pointer[admission.Controller] // the door, once it is there, for log lines
 	stop        chan struct{}
 	stopOnce    sync.Once
@@ -214,7 +214,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 		Tools:  tools,
 		Holder: holder{d}, Settle: settler{d}.settleCounts,
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
-		Scans:      func() *scan.Set { return d.secretForms },
+		Scans:      func() *dlp.Set { return d.secretForms },
 		Logger:     d.opts.Log,
 	})
 	d.runs.Store(d.door)
@@ -315,7 +315,7 @@ func (d *Daemon) awaitEnd(ctx context.Context, served <-chan error) error {
 		case err := <-served:
 			return fmt.Errorf("serve the socket: %w", err)
 		case <-tick.C:
-			_ = errand.Try(func() error { // the next tick comes
+			_ = safego.Try(func() error { // the next tick comes
 				d.time.watchClock(ctx)
 				d.seen.rememberNowAndThen()
 				d.sandboxes.ReapAbandoned(ctx)

@@ -15,9 +15,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/fence"
-	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/landlock"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -45,7 +45,7 @@ func (g *gatewayProcess) startDialer(ctx context.Context, b bootDocument) (boxed
 		return nil, nil, err
 	}
 	over := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(over)
 		if err := cmd.Wait(); err != nil && ctx.Err() == nil {
 			g.d.opts.Log.Warn("the gateway's dialer ended", "err", err)
@@ -99,8 +99,8 @@ func RunDialer(ctx context.Context, boot io.Reader) error {
 	if err := json.NewDecoder(boot).Decode(&b); err != nil {
 		return fmt.Errorf("the dialer is started by the daemon only: read the boot document: %w", err)
 	}
-	reach := func() fence.Reach { return fence.Reach{Read: resolverFolders("/etc"), Connects: true} }
-	if err := b.Confinement.settleRole(reach, sysfilter.EnterWithSockets, slog.Default()); err != nil {
+	reach := func() landlock.Reach { return landlock.Reach{Read: resolverFolders("/etc"), Connects: true} }
+	if err := b.Confinement.settleRole(reach, seccomp.EnterWithSockets, slog.Default()); err != nil {
 		return err
 	}
 	return dialer.Serve(ctx, os.NewFile(dialerFD, "dialer"), b.Allowed, net.DefaultResolver)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -21,7 +21,7 @@ const (
 // hostTidier removes the authorities of hosts that nothing can use any more.
 type hostTidier struct {
 	hosts     *authority.Hosts
-	policies  *policies.Store
+	policies  *namedpolicy.Store
 	sandboxes *sandbox.Manager
 	log       *slog.Logger
 }
@@ -30,9 +30,9 @@ type hostTidier struct {
 func (h hostTidier) keepTidying(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
-		errand.Stay(ctx, func() {
+		safego.Stay(ctx, func() {
 			tick := time.NewTicker(tidyEvery)
 			defer tick.Stop()
 			for {
@@ -84,7 +84,7 @@ func (h hostTidier) spared(ctx context.Context) ([][]string, error) {
 
 // hostsOf are the sets of hosts of named policies, and of those whose digests have a text.
 // An error where one can't be read: it may be what an authority is for.
-func hostsOf(named []*policies.Named, digests map[string]bool, text func(digest string) ([]byte, error)) ([][]string, error) {
+func hostsOf(named []*namedpolicy.Named, digests map[string]bool, text func(digest string) ([]byte, error)) ([][]string, error) {
 	var all [][]string
 	for _, n := range named {
 		all = append(all, n.Policy.Requests().Hosts())

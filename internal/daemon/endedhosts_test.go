@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -33,7 +33,7 @@ func TestWhoseAuthoritiesAreSpared(t *testing.T) {
 		}
 		return nil, fault.New(fault.ErrNotFound, "no such policy")
 	}
-	got, err := hostsOf([]*policies.Named{{Policy: named}}, map[string]bool{"": true, "sha256:1": true, "sha256:2": true}, text)
+	got, err := hostsOf([]*namedpolicy.Named{{Policy: named}}, map[string]bool{"": true, "sha256:1": true, "sha256:2": true}, text)
 	if all := strings.Fields(strings.Trim(fmt.Sprint(slices.Concat(got...)), "[]")); err != nil || !slices.Equal(all, []string{"named.example", "living.example"}) {
 		t.Errorf("%v %v", all, err)
 	}

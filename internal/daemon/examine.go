@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -112,7 +112,7 @@ func examinePools(paths config.Paths, cfg config.Config) (found []Finding) {
 	dir := paths.NamedPolicies()
 	missing := func(name string) error { return fault.New(fault.ErrNotFound, "there is no policy %.60q", name) }
 	if _, err := os.Stat(dir); err == nil { // to open one that is not there makes it
-		if named, err := policies.Open(dir, func(string) []string { return nil }); err == nil {
+		if named, err := namedpolicy.Open(dir, func(string) []string { return nil }); err == nil {
 			missing = func(name string) error { _, err := named.Get(name); return err }
 		}
 	}
@@ -121,7 +121,7 @@ func examinePools(paths config.Paths, cfg config.Config) (found []Finding) {
 		if err := knownTemplate(key+".template", p.Template); err != nil {
 			found = append(found, Finding{Name: "pool", Err: err})
 		}
-		if p.Policy == "" || p.Policy == policies.DefaultName {
+		if p.Policy == "" || p.Policy == namedpolicy.DefaultName {
 			continue
 		}
 		if err := missing(p.Policy); err != nil {

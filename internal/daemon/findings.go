@@ -7,19 +7,19 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // findingsKey reads the key that found values' digests are made with, and whose runs are known
 // again when that was erased; or makes one. Without it those on record can't be tried out for a
 // value that one suspects.
 func findingsKey(path string) ([]byte, error) {
-	key, err := keptfile.ReadKey("the key of findings", path, sha256.Size)
+	key, err := privatefile.ReadKey("the key of findings", path, sha256.Size)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = make([]byte, sha256.Size)
 		rand.Read(key) // never fails: it ends the process instead
-		return key, wholefile.Create(path, key, 0o600)
+		return key, atomicfile.Create(path, key, 0o600)
 	}
 	return key, err
 }

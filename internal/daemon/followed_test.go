@@ -8,13 +8,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/call"
+	"github.com/cofferdam-dev/cofferdam/internal/jscall"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 )
 
@@ -28,9 +28,9 @@ func TestNobodyTellsTheEndOfAnother(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	door := admission.New(admission.Config{Log: log})
-	d := &Daemon{opts: Options{Log: quiet()}, door: door, calls: &call.Desk{}, sandboxes: sandbox.New(sandbox.Config{
+	d := &Daemon{opts: Options{Log: quiet()}, door: door, calls: &jscall.Desk{}, sandboxes: sandbox.New(sandbox.Config{
 		Keeper: keeper.Dial(filepath.Join(dir, "keeper.sock")), Door: door, Journal: file, Log: quiet(), PolicyDir: dir, BaselineDir: dir,
-		Homes: homes.NewShelf(dir), Shelf: waiting.NewShelf(filepath.Join(dir, "frozen"), waiting.Room{}),
+		Homes: agenthome.NewShelf(dir), Shelf: suspend.NewShelf(filepath.Join(dir, "frozen"), suspend.Room{}),
 	})}
 	defer d.sandboxes.Close()
 	p, err := policy.Parse("p.yaml", []byte("version: \"1\"\n"))

@@ -17,7 +17,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -65,9 +65,9 @@ func (d *Daemon) startGateway(ctx context.Context) error {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.gateway.cancel = cancel
-	errand.Go(func() { d.gateway.supervise(run) })
+	safego.Go(func() { d.gateway.supervise(run) })
 	if os.Geteuid() == 0 {
-		errand.Go(func() { errand.Stay(run, func() { d.gateway.keepResolverFresh(run) }) })
+		safego.Go(func() { safego.Stay(run, func() { d.gateway.keepResolverFresh(run) }) })
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (g *gatewayProcess) supervise(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
 		began := time.Now()
-		if err := errand.Try(func() error { return g.runOnce(ctx) }); err != nil && ctx.Err() == nil {
+		if err := safego.Try(func() error { return g.runOnce(ctx) }); err != nil && ctx.Err() == nil {
 			g.d.opts.Log.Error("the gateway ended; starting another", "err", err)
 			if failures++; time.Since(began) > time.Minute {
 				failures = 1 // it had come up
@@ -211,9 +211,9 @@ func serveDoor(ctx context.Context, ours net.Conn, d door.Door, wait func() erro
 	serve, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	served := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(served)
-		if err := errand.Try(func() error { return door.Serve(serve, ours, d) }); err != nil && ctx.Err() == nil {
+		if err := safego.Try(func() error { return door.Serve(serve, ours, d) }); err != nil && ctx.Err() == nil {
 			log.Warn("the gateway's door closed", "err", err)
 		}
 	})

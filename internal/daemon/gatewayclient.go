@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -53,7 +53,7 @@ func newGatewayClient(uplink, sandbox string, ca []byte, up upstream.Config) (*g
 		return nil, fault.Invalid("no template's tools come from the registry of %s", up.Ecosystem)
 	}
 	return &gatewayClient{protocol: protocol, index: index.JoinPath("/"), http: &http.Transport{
-		DialContext: errand.ShieldDial(func(ctx context.Context, _, address string) (net.Conn, error) {
+		DialContext: safego.ShieldDial(func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dialUplink(ctx, uplink, sandbox, address)
 		}),
 		TLSClientConfig:       &tls.Config{RootCAs: roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS13},

@@ -21,13 +21,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/fence"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/landlock"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -102,8 +102,8 @@ func RunGateway(ctx context.Context, boot io.Reader, log *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = connections.Close() }() // the process ends
-	own := func() fence.Reach { return fence.Reach{Own: []string{b.CacheDir}} }
-	if err := b.Confinement.settleRole(own, sysfilter.Enter, log); err != nil {
+	own := func() landlock.Reach { return landlock.Reach{Own: []string{b.CacheDir}} }
+	if err := b.Confinement.settleRole(own, seccomp.Enter, log); err != nil {
 		return err
 	}
 	return serveGateway(ctx, b, questions, uplink, connections, log)
@@ -118,8 +118,8 @@ func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net
 	defer asks.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errand.When(ctx, func() { errand.After(lastRecords, func() { asks.Close() }) })
-	errand.Go(func() {
+	safego.When(ctx, func() { safego.After(lastRecords, func() { asks.Close() }) })
+	safego.Go(func() {
 		select {
 		case <-asks.Done(): // the daemon ended; so does its gateway
 		case <-connections.Done(): // the next one gets another
@@ -131,7 +131,7 @@ func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net
 	router := egress.NewRouter(egress.Config{Registry: registry, Ready: ready, Door: asks, Log: log, Dialer: outbound.NewDialer(b.Hosts, connections).Through(connections.DialContext), Exchanges: scanned(asks)})
 	var starting errgroup.Group
 	starting.Go(func() error {
-		err := errand.Try(func() (err error) {
+		err := safego.Try(func() (err error) {
 			registry.registryServer, err = registries(ctx, b, asks, connections, log)
 			return err
 		})

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 const (
@@ -56,7 +56,7 @@ func (h *health) results(ctx context.Context) []result {
 	all := make([]result, len(h.checks))
 	var asking sync.WaitGroup
 	for i, c := range h.checks {
-		errand.In(&asking, func() { all[i] = result{c.name, errand.Try(func() error { return c.ask(ctx) })} })
+		safego.In(&asking, func() { all[i] = result{c.name, safego.Try(func() error { return c.ask(ctx) })} })
 	}
 	asking.Wait()
 	h.last, h.taken = all, time.Now()

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 )
@@ -38,10 +38,10 @@ func (d *Daemon) closeIndex() {
 func (d *Daemon) followLog(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
 		last := ""
-		errand.Stay(ctx, func() {
+		safego.Stay(ctx, func() {
 			d.index.Follow(ctx, func(err error) {
 				if text := err.Error(); text != last { // it is tried again with every record
 					d.opts.Log.ErrorContext(ctx, "questions about the audit log can't be answered", "err", err)

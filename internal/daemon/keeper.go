@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
@@ -118,7 +118,7 @@ func (n keeperHolder) haveKeeper(ctx context.Context) error {
 		return err
 	}
 	ended := make(chan error, 1)
-	errand.Go(func() { ended <- cmd.Wait() })
+	safego.Go(func() { ended <- cmd.Wait() })
 	if err := n.confine(cmd.Process.Pid); err != nil { // nobody has asked it for anything yet
 		_ = cmd.Process.Kill() // it is ours, and holds nothing
 		return errors.Join(err, <-ended)
@@ -178,9 +178,9 @@ func orExit(err error) error {
 func (n keeperHolder) watchKeeper(replaced func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
-		errand.Stay(ctx, func() {
+		safego.Stay(ctx, func() {
 			for ctx.Err() == nil {
 				awaitDeath(ctx, n.paths.KeeperSocket())
 				if ctx.Err() == nil && n.keeper.Ping(ctx) != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/hostload"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -95,7 +95,7 @@ func (s *sizeOf) lastSum() (total int64, known bool) {
 	defer s.mu.Unlock()
 	if !s.adding && (!s.known || time.Since(s.taken) >= sizeKept) {
 		s.adding = true
-		errand.Go(s.sumAgain)
+		safego.Go(s.sumAgain)
 	}
 	return s.last, s.known
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/unended"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // lostEvery is how often it is looked for begins whose end nobody will tell.
@@ -124,10 +124,10 @@ func summariesOf(d *Daemon) summaries {
 func (l *lost) keepLooking(ctx context.Context, follows func(unended.Begin) bool, write summaries, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
-	errand.In(&both, func() {
-		errand.Stay(ctx, func() { l.lookOnce(ctx, follows, write.nowAndThen, log) })
+	safego.In(&both, func() {
+		safego.Stay(ctx, func() { l.lookOnce(ctx, follows, write.nowAndThen, log) })
 	})
-	errand.In(&both, func() {
+	safego.In(&both, func() {
 		if err := l.registry.ReadEarlier(ctx); err != nil && ctx.Err() == nil {
 			log.Error("what the version before passed over was not found, so that it has no end on record; it is tried again at the next start", "err", err)
 		}

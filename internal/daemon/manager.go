@@ -17,10 +17,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -50,7 +50,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.homes = homes.NewShelf(p.Homes())
+	d.homes = agenthome.NewShelf(p.Homes())
 	d.sandboxes = sandbox.New(sandbox.Config{
 		Snapshots: copies, Homes: d.homes,
 		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets, Hold: backend.Lend,
@@ -59,7 +59,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
 		Warm: func(ctx context.Context, u commands.Unclaimed) error { return interpreter.Warm(ctx, u, u.Home) },
 		Host: promisable(d.opts.Config.Overcommit, d.opts.Log), Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
-		Shelf: waiting.NewShelf(p.Frozen(), waiting.Room{
+		Shelf: suspend.NewShelf(p.Frozen(), suspend.Room{
 			Bytes: int64(d.opts.Config.Freeze.MaxBytes), Count: d.opts.Config.Freeze.MaxCount, Reserve: int64(d.opts.Config.Freeze.Reserve),
 		}),
 	})
@@ -82,12 +82,12 @@ func withoutLinks(path string) string {
 
 // openHostRecords opens what is kept of the host's directories: where sandboxes could write, and what
 // ignore files have hidden.
-func openHostRecords(p config.Paths) (*written.Record, *mounts.Hidden, error) {
+func openHostRecords(p config.Paths) (*written.Record, *mountpolicy.Hidden, error) {
 	record, err := written.Open(p.Written())
 	if err != nil {
 		return nil, nil, err
 	}
-	hidden, err := mounts.OpenHidden(p.Hidden())
+	hidden, err := mountpolicy.OpenHidden(p.Hidden())
 	return record, hidden, err
 }
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // watchPause is how long a queue whose events can't be read is left alone.
@@ -25,7 +25,7 @@ type requests interface {
 }
 
 // pending tells sandboxes which of the requests that they wait for nobody has
-// answered yet: the approval queue as package waiting wants it.
+// answered yet: the approval queue as package suspend wants it.
 type pending struct {
 	queue requests
 	log   *slog.Logger
@@ -34,7 +34,7 @@ type pending struct {
 	changed chan struct{} // closed and replaced with every event of the queue
 }
 
-var _ waiting.Queue = (*pending)(nil)
+var _ suspend.Queue = (*pending)(nil)
 
 func newPending(queue requests, log *slog.Logger) *pending {
 	return &pending{queue: queue, log: log, changed: make(chan struct{})}
@@ -45,9 +45,9 @@ func (d *Daemon) followQueue(ctx context.Context) *pending {
 	p := newPending(d.approvals.queue, d.opts.Log)
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
-		errand.Stay(following, func() { p.followQueue(following) })
+		safego.Stay(following, func() { p.followQueue(following) })
 	})
 	d.quietQueue = func() {
 		end()
@@ -83,7 +83,7 @@ func (p *pending) tellPending() {
 	p.changed = make(chan struct{})
 }
 
-// Pending implements waiting.Queue.
+// Pending implements suspend.Queue.
 func (p *pending) Pending(ctx context.Context, ids []string) ([]string, <-chan struct{}, error) {
 	p.mu.Lock()
 	changed := p.changed // before the look, so that no change is missed

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -23,7 +23,7 @@ const poolLook = 15 * time.Second
 type poolTargets struct {
 	config    func() config.Config // as it is now
 	sandboxes *sandbox.Manager
-	policies  *policies.Store
+	policies  *namedpolicy.Store
 	templates *template.Store
 	log       *slog.Logger
 }
@@ -33,13 +33,13 @@ type poolTargets struct {
 func (s poolTargets) keepTargets(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
 		tick := time.NewTicker(poolLook)
 		defer tick.Stop()
 		said := ""
 		for {
-			if err := errand.Try(func() error { return s.setTargets(ctx) }); err != nil && ctx.Err() == nil && err.Error() != said {
+			if err := safego.Try(func() error { return s.setTargets(ctx) }); err != nil && ctx.Err() == nil && err.Error() != said {
 				said = err.Error()
 				s.log.Warn("the pool can't be kept as configured", "err", err)
 			}
@@ -76,7 +76,7 @@ func (s poolTargets) setTargets(ctx context.Context) (first error) {
 
 // request is what a client over the network would ask for.
 func (s poolTargets) request(ctx context.Context, p config.Pool, template string) (sandbox.Request, error) {
-	named, err := s.policies.Get(cmp.Or(p.Policy, policies.DefaultName))
+	named, err := s.policies.Get(cmp.Or(p.Policy, namedpolicy.DefaultName))
 	if err != nil {
 		return sandbox.Request{}, err
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/fence"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/landlock"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/releasediff"
-	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
 )
 
 // Bounds of looking into releases for a person.
@@ -197,8 +197,8 @@ func RunReader(boot io.Reader, log *slog.Logger) error {
 	if b.Before.SHA256 != "" {
 		before = os.NewFile(readerBeforeFD, "before")
 	}
-	reach := func() fence.Reach { return fence.Reach{} }
-	if err := b.Confinement.settleRole(reach, sysfilter.Enter, log); err != nil {
+	reach := func() landlock.Reach { return landlock.Reach{} }
+	if err := b.Confinement.settleRole(reach, seccomp.Enter, log); err != nil {
 		return err
 	}
 	answer, err := lookInto(b, after, before)

@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // rememberEvery is how often the log's last checkpoint is kept apart from the log.
@@ -164,7 +164,7 @@ func (m *memory) rememberCheckpoint() {
 	if note == nil || bytes.Equal(note, m.note) {
 		return
 	}
-	if err := wholefile.Replace(m.paths.AuditSeen(), slices.Concat(note, []byte{'\n'}), 0o600); err != nil {
+	if err := atomicfile.Replace(m.paths.AuditSeen(), slices.Concat(note, []byte{'\n'}), 0o600); err != nil {
 		m.operator.Error("the log's last checkpoint can't be kept apart from it, so a log that was rolled back may not be noticed", "err", err)
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/accept"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
@@ -87,8 +87,8 @@ func serveAll(servers []*server) <-chan error {
 		if s.secured {
 			handleSecured(s.http)
 		}
-		errand.Go(func() {
-			if err := errand.Try(func() error { return s.http.Serve(s.listener) }); !errors.Is(err, http.ErrServerClosed) {
+		safego.Go(func() {
+			if err := safego.Try(func() error { return s.http.Serve(s.listener) }); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("serve the %s listener: %w", s.name, err)
 			}
 		})
@@ -103,9 +103,9 @@ func endAll(ctx context.Context, servers []*server, log *slog.Logger) {
 	defer cancel()
 	var ending sync.WaitGroup
 	for _, s := range servers {
-		errand.In(&ending, func() {
+		safego.In(&ending, func() {
 			defer s.streams()
-			tell := errand.After(unaryGrace, s.streams)
+			tell := safego.After(unaryGrace, s.streams)
 			defer tell.Stop()
 			if err := s.http.Shutdown(ctx); err != nil {
 				log.Info("requests were cut off at the daemon's end", "listener", s.name)

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
@@ -45,7 +45,7 @@ func destroyAll[S any](all []S, destroy func(S) error) error {
 	group.SetLimit(destroysAtOnce)
 	for i, one := range all {
 		group.Go(func() error {
-			errs[i] = errand.Try(func() error { return destroy(one) })
+			errs[i] = safego.Try(func() error { return destroy(one) })
 			return nil
 		})
 	}

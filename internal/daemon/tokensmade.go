@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // markedTokens are tokens with a mark beside their file: it is there before the first of them
@@ -59,7 +59,7 @@ func (m markedTokens) Put(ctx context.Context, t token.Token) error {
 }
 
 func (m markedTokens) markMade() error {
-	if err := wholefile.Replace(m.mark, []byte("Tokens were made: "+m.path+" has them.\n"), 0o600); err != nil {
+	if err := atomicfile.Replace(m.mark, []byte("Tokens were made: "+m.path+" has them.\n"), 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be made, so no token is", m.mark)
 	}
 	return nil

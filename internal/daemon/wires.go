@@ -4,12 +4,12 @@ import (
 	"context"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -19,7 +19,7 @@ import (
 type clients struct {
 	store    *store.Tokens
 	tokens   *token.Book
-	policies *policies.Store
+	policies *namedpolicy.Store
 	room     *backend.Room // for what the requests of all of them hold
 	underway *backend.Underway
 }
@@ -37,7 +37,7 @@ func (d *Daemon) openClients(ctx context.Context) (err error) {
 	if d.clients.tokens, err = token.Open(ctx, kept, d.clock); err != nil {
 		return err
 	}
-	d.clients.policies, err = policies.Open(d.opts.Paths.NamedPolicies(), d.clients.tokens.Users)
+	d.clients.policies, err = namedpolicy.Open(d.opts.Paths.NamedPolicies(), d.clients.tokens.Users)
 	return err
 }
 
@@ -85,10 +85,10 @@ func (d *Daemon) openBuilds() (err error) {
 	if err != nil {
 		return err
 	}
-	d.builds, err = build.Open(build.Config{
+	d.builds, err = templatebuild.Open(templatebuild.Config{
 		Sandboxes: d.sandboxes, Recorder: d.door, Owed: d.lost.registry.OwesBuild, During: d.clients.tokens.During, Dir: d.opts.Paths.Builds(), Log: d.opts.Log,
 		Distribution: d.door,
-		Archive: func(ctx context.Context, w debian.Request) (build.SystemSet, error) {
+		Archive: func(ctx context.Context, w debian.Request) (templatebuild.SystemSet, error) {
 			set, err := archive.Resolve(ctx, w)
 			if err != nil {
 				return nil, err

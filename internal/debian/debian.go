@@ -24,7 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Bounds of one request.
@@ -57,12 +57,12 @@ type Config struct {
 // Archive is what the mirror has. Safe for concurrent use: apt runs once at a time.
 type Archive struct {
 	cfg   Config
-	turns *turns.Shares // of the one apt that runs at a time, by owners
+	turns *fairqueue.Shares // of the one apt that runs at a time, by owners
 }
 
 // Open makes an archive; what an earlier daemon left half-done goes.
 func Open(cfg Config) (*Archive, error) {
-	a := &Archive{cfg: cfg, turns: turns.New(turns.Limits{All: 1, Each: 1})}
+	a := &Archive{cfg: cfg, turns: fairqueue.New(fairqueue.Limits{All: 1, Each: 1})}
 	for _, dir := range []string{"", "etc/none.d", "etc/preferences.d", "lists/partial"} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, dir), 0o755); err != nil { //nolint:gosec // apt fetches as another user
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the folder %s of the distribution's packages can't be made", cfg.Dir)
@@ -83,7 +83,7 @@ const setPattern = "set-*"
 // awaitTurn waits for an owner's turn to run apt: however much another has in line, one run of it at most
 // comes before.
 func (a *Archive) awaitTurn(ctx context.Context, owner string) (leave func(), err error) {
-	if _, leave, err = a.turns.Take(turns.For(ctx, owner)); err != nil {
+	if _, leave, err = a.turns.Take(fairqueue.For(ctx, owner)); err != nil {
 		return nil, context.Cause(ctx)
 	}
 	return leave, nil

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // ErrGone is in the error of a Client whose dialer went away.
@@ -27,7 +27,7 @@ var ErrGone = errors.New("the dialer went away")
 type Client struct {
 	conn   *net.UnixConn
 	done   chan struct{} // closed when the dialer is gone
-	shares *turns.Shares // of the questions under way, by sandboxes
+	shares *fairqueue.Shares // of the questions under way, by sandboxes
 
 	mu      sync.Mutex // guards the rest
 	next    uint64
@@ -53,8 +53,8 @@ func NewClient(socket *os.File) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, done: make(chan struct{}), shares: turns.New(shares()), waiting: map[uint64]chan<- reply{}}
-	errand.Go(c.readAnswers)
+	c := &Client{conn: conn, done: make(chan struct{}), shares: fairqueue.New(shares()), waiting: map[uint64]chan<- reply{}}
+	safego.Go(c.readAnswers)
 	return c, nil
 }
 

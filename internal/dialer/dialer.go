@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 const (
@@ -39,8 +39,8 @@ const (
 
 // shares divide the questions under way between the sandboxes for which they are asked. Most is below
 // maxQuestions, so that the dialer never has to turn one away.
-func shares() turns.Limits {
-	return turns.Limits{All: maxQuestions / 2, Each: 256, Sure: 16, Most: maxQuestions - 1}
+func shares() fairqueue.Limits {
+	return fairqueue.Limits{All: maxQuestions / 2, Each: 256, Sure: 16, Most: maxQuestions - 1}
 }
 
 // Resolver answers what addresses a name has. *net.Resolver is one.

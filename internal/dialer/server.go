@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/accept"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -29,7 +29,7 @@ func Serve(ctx context.Context, socket *os.File, a Allowed, resolver Resolver) e
 	defer func() { _ = conn.Close() }() // its other end is told
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer errand.When(ctx, func() { _ = conn.Close() })()
+	defer safego.When(ctx, func() { _ = conn.Close() })()
 	if resolver == nil {
 		resolver = &net.Resolver{PreferGo: true}
 	}
@@ -87,7 +87,7 @@ func (s *server) takeQuestion(ctx context.Context, q dialQuestion) {
 		s.sendAnswer(dialAnswer{ID: q.ID, Error: "too many connections are being made"}, nil)
 		return
 	}
-	errand.Go(func() {
+	safego.Go(func() {
 		defer func() { <-s.places }()
 		limit := min(max(time.Duration(q.Millis)*time.Millisecond, 0), longest)
 		ctx, cancel := context.WithTimeout(ctx, limit)

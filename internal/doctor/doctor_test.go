@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/fence"
-	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/landlock"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -344,7 +344,7 @@ func TestTextStaysOnItsLine(t *testing.T) {
 // TestSystemCallsOfTheGateway: a kernel without filters is told from one that refuses them.
 func TestSystemCallsOfTheGateway(t *testing.T) {
 	t.Parallel()
-	for want, err := range map[Status]error{OK: nil, Warn: fmt.Errorf("here: %w", sysfilter.ErrMissing), Fail: errors.New("not permitted")} {
+	for want, err := range map[Status]error{OK: nil, Warn: fmt.Errorf("here: %w", seccomp.ErrMissing), Fail: errors.New("not permitted")} {
 		if got := systemCalls("gateway network", err); got.Status != want || (want != OK && got.HowToFix == "") {
 			t.Errorf("%v: %+v", err, got)
 		}
@@ -355,7 +355,7 @@ func TestSystemCallsOfTheGateway(t *testing.T) {
 func TestFilesOfTheGateway(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []int{0, 1000} {
-		for want, err := range map[Status]error{OK: nil, Warn: fmt.Errorf("here: %w", fence.ErrMissing), Fail: errors.New("not permitted")} {
+		for want, err := range map[Status]error{OK: nil, Warn: fmt.Errorf("here: %w", landlock.ErrMissing), Fail: errors.New("not permitted")} {
 			if got := filesOf("gateway files", uid, err); got.Status != want || (want != OK && got.HowToFix == "") {
 				t.Errorf("user %d, %v: %+v", uid, err, got)
 			}

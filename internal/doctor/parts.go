@@ -15,9 +15,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/fence"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/landlock"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
-	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -169,13 +169,13 @@ func gatewayNetwork(ctx context.Context, in Inputs) []Check {
 		return []Check{failCheck(name, "give this user more processes or memory", "no process starts in a network namespace of its own: %v", err)}
 	}
 	_ = cmd.Wait() // it started, which is all there is to know
-	return []Check{systemCalls(name, sysfilter.Available())}
+	return []Check{systemCalls(name, seccomp.Available())}
 }
 
 // systemCalls says what a gateway in an empty namespace can still do.
 func systemCalls(name string, filters error) Check {
 	switch {
-	case errors.Is(filters, sysfilter.ErrMissing):
+	case errors.Is(filters, seccomp.ErrMissing):
 		return warnCheck(name, "use a kernel with CONFIG_SECCOMP_FILTER", "an empty namespace, but the gateway can make sockets: this kernel has no filters for system calls")
 	case filters != nil:
 		return failCheck(name, "let the daemon use seccomp(2)", "no gateway starts: %v", filters)
@@ -185,15 +185,15 @@ func systemCalls(name string, filters error) Check {
 
 // gatewayFiles says what keeps the gateway from files that its user may read.
 func gatewayFiles(_ context.Context, in Inputs) []Check {
-	return []Check{filesOf("gateway files", in.UID, fence.Available())}
+	return []Check{filesOf("gateway files", in.UID, landlock.Available())}
 }
 
 func filesOf(name string, uid int, fenced error) Check {
 	const fix = "use a kernel from 5.19 on with CONFIG_SECURITY_LANDLOCK, and landlock in its list of lsm=; in a container, let it through"
 	switch {
-	case errors.Is(fenced, fence.ErrMissing) && uid == 0:
+	case errors.Is(fenced, landlock.ErrMissing) && uid == 0:
 		return warnCheck(name, fix, "the gateway's root directory is its cache, but nothing more keeps it there: this kernel has no Landlock that is enough")
-	case errors.Is(fenced, fence.ErrMissing):
+	case errors.Is(fenced, landlock.ErrMissing):
 		return warnCheck(name, fix, "the gateway can read and write what this user can, the log and the CA's key among it: this kernel has no Landlock that is enough")
 	case fenced != nil:
 		return failCheck(name, "let the daemon use Landlock", "no gateway starts: %v", fenced)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/hashicorp/yamux"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // callLine is a stream with nothing under way on it, or the one call that holds it.
@@ -91,7 +91,7 @@ func (c *Client) missed(ctx context.Context, sandbox string, m method, ask any, 
 	switch class := m.classOf(); {
 	case class == classWait:
 		err = c.tellOf(ctx, sandbox, m, ask)
-	case class != classStanding && errors.Is(cause, turns.ErrCrowded): // of these there are as many as there may be
+	case class != classStanding && errors.Is(cause, fairqueue.ErrCrowded): // of these there are as many as there may be
 		_, err = c.Failed(ctx, Failure{
 			Sandbox: sandbox, ResolvedBy: policy.ByCanonical, Rule: RuleCrowded, Reason: "more was asked for at a time than is judged: the rest was refused",
 		})
@@ -122,7 +122,7 @@ func (c *Client) tellOf(ctx context.Context, sandbox string, m method, ask any) 
 		return err
 	}
 	defer release()
-	defer errand.When(ctx, l.abandon)()
+	defer safego.When(ctx, l.abandon)()
 	if err := l.sendCall(); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (l *callLine) abandon() {
 // the same: or a sandbox could have any number judged at a time by asking and going. The caller does not wait for that,
 // and is given what gives nothing back.
 func (l *callLine) keepTurn(leave, release func()) (nothing, neither func()) {
-	errand.Go(func() {
+	safego.Go(func() {
 		defer leave()
 		defer release()
 		l.awaitEnd()
@@ -178,7 +178,7 @@ func (l *callLine) exchange(ctx context.Context, class class) (st status, body [
 	if class == classWait {
 		err = l.sendCall()
 	}
-	stop := errand.When(ctx, l.abandon)
+	stop := safego.When(ctx, l.abandon)
 	if class != classWait {
 		err = l.sendCall()
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // goneTime bounds how long a question goes on to be judged whose asker has gone: it may wait for its turn to be.
@@ -21,13 +21,13 @@ type (
 // has gone.
 func Lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), clientKey{}, ctx))
-	stop := errand.When(ctx, func() { // what it stops is past by then, or ends by itself
-		late := errand.After(goneTime, cancel)
-		errand.When(lasting, func() { late.Stop() })
+	stop := safego.When(ctx, func() { // what it stops is past by then, or ends by itself
+		late := safego.After(goneTime, cancel)
+		safego.When(lasting, func() { late.Stop() })
 	})
 	stopLife := func() bool { return true }
 	if life, known := ctx.Value(lifeKey{}).(context.Context); known {
-		stopLife = errand.When(life, cancel)
+		stopLife = safego.When(life, cancel)
 	}
 	return lasting, func() {
 		stop()

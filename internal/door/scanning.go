@@ -1,7 +1,7 @@
 package door
 
 import (
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
@@ -12,7 +12,7 @@ type ScansAsk struct {
 
 // ScansAnswer is what is looked for, and what becomes of it.
 type ScansAnswer struct {
-	Plan scan.Plan `json:"plan"`
+	Plan dlp.Plan `json:"plan"`
 	// Placeholders are all that the sandbox has. They look like secrets, and are none.
 	Placeholders []string `json:"placeholders,omitempty"`
 }
@@ -32,11 +32,11 @@ type FoundAsk struct {
 	Refused bool   `json:"refused,omitempty"`
 }
 
-// Finding is scan.Finding on the wire.
+// Finding is dlp.Finding on the wire.
 type Finding struct {
 	Rule    string       `json:"rule"`
-	Class   scan.Class   `json:"class"`
-	Outcome scan.Outcome `json:"outcome"`
+	Class   dlp.Class   `json:"class"`
+	Outcome dlp.Outcome `json:"outcome"`
 	At      int64        `json:"at"`
 	Length  int          `json:"length"`
 	Sum     []byte       `json:"sum"`

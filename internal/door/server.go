@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/yamux"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -32,7 +32,7 @@ func (s *server) serveConn(ctx context.Context, conn net.Conn) error {
 		return errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the door can't be opened"), conn.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	stop := errand.When(ctx, func() { _ = session.Close() }) // Accept tells
+	stop := safego.When(ctx, func() { _ = session.Close() }) // Accept tells
 	var calls sync.WaitGroup
 	defer func() {
 		cancel()
@@ -55,7 +55,7 @@ func (s *server) serveConn(ctx context.Context, conn net.Conn) error {
 			_ = stream.Close() // it is one too many
 			continue
 		}
-		errand.In(&calls, func() {
+		safego.In(&calls, func() {
 			defer func() { <-streams }()
 			s.serveStream(ctx, stream)
 		})
@@ -110,7 +110,7 @@ func (s *server) serveStream(ctx context.Context, stream *yamux.Stream) {
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, lifeKey{}, ctx))
 	in := make(chan call)
 	var reader sync.WaitGroup
-	errand.In(&reader, func() {
+	safego.In(&reader, func() {
 		defer cancel()
 		s.readCalls(ctx, stream, in)
 	})

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // class is a kind of call by what ends it. Calls of one class never wait for those of another.
@@ -47,19 +47,19 @@ func (c class) outlastsClient() bool { return c == classQuestion || c == classRe
 
 // callLimits are how many calls of a class are under way, and wait for that. Those that are sure
 // bound what a sandbox may be kept from by others: it has them although all others are taken.
-func (c class) callLimits() turns.Limits {
+func (c class) callLimits() fairqueue.Limits {
 	switch c {
 	case classStanding: // a sandbox is looked after once at a time
-		return turns.Limits{Sure: 1, Most: mostStanding}
+		return fairqueue.Limits{Sure: 1, Most: mostStanding}
 	case classSecret:
-		return turns.Limits{All: 256, Each: 16, Sure: 8, Most: mostOfClass, Line: 512}
+		return fairqueue.Limits{All: 256, Each: 16, Sure: 8, Most: mostOfClass, Line: 512}
 	case classWait: // the controller keeps fewer waiting (Limits.AllWaiting), and answers the rest at once
-		return turns.Limits{All: 1_536, Each: 256, Sure: 16, Most: mostWaiting, Line: 512}
+		return fairqueue.Limits{All: 1_536, Each: 256, Sure: 16, Most: mostWaiting, Line: 512}
 	case classRecord: // nothing is thrown away: who tells has a bound of its own
-		return turns.Limits{All: 256, Each: 32, Sure: 8, Most: mostOfClass}
+		return fairqueue.Limits{All: 256, Each: 32, Sure: 8, Most: mostOfClass}
 	case classQuestion:
 	}
-	return turns.Limits{All: 256, Each: 64, Sure: 8, Most: mostOfClass, Line: 512}
+	return fairqueue.Limits{All: 256, Each: 64, Sure: 8, Most: mostOfClass, Line: 512}
 }
 
 const (
@@ -72,15 +72,15 @@ const (
 
 // shares divide the calls under way between the sandboxes.
 type shares struct {
-	classes map[class]*turns.Shares
+	classes map[class]*fairqueue.Shares
 	// Large messages, in bytes, by sandbox: those that a person may keep under way, and others.
 	held, passing rooms
 }
 
 func newShares() *shares {
-	s := &shares{classes: map[class]*turns.Shares{}}
+	s := &shares{classes: map[class]*fairqueue.Shares{}}
 	for _, c := range []class{classQuestion, classRecord, classSecret, classWait, classStanding} {
-		s.classes[c] = turns.New(c.callLimits())
+		s.classes[c] = fairqueue.New(c.callLimits())
 	}
 	return s
 }
@@ -88,8 +88,8 @@ func newShares() *shares {
 // takeTurn waits for a sandbox's turn to make a call, which the caller gives back by leave.
 func (s *shares) takeTurn(ctx context.Context, sandbox string, c class) (leave func(), err error) {
 	shares := s.classes[c]
-	_, leave, err = shares.Take(turns.For(ctx, sandbox))
-	if errors.Is(err, turns.ErrCrowded) {
+	_, leave, err = shares.Take(fairqueue.For(ctx, sandbox))
+	if errors.Is(err, fairqueue.ErrCrowded) {
 		l := shares.Limits()
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the sandbox has as much under way as it may (%d questions of a kind to the daemon, and %d that wait for them); let some of its requests end first", l.Each, l.Line)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Inside is what a file brings, for a person who is asked about it: names as the
@@ -141,7 +141,7 @@ func (in *Inside) Sorted() {
 }
 
 func addName(list *[]string, name string) {
-	name = masking.Cut(Line(name), maxInsideName)
+	name = redact.Cut(Line(name), maxInsideName)
 	if name != "" && len(*list) < maxInside && !slices.Contains(*list, name) {
 		*list = append(*list, name)
 	}

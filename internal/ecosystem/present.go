@@ -3,7 +3,7 @@ package ecosystem
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Presenter is the optional ability of a protocol to tell a person what a
@@ -54,5 +54,5 @@ func presented(s string) string {
 		s = s[:4*maxPresented]
 	}
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
-	return masking.Cut(s, maxPresented)
+	return redact.Cut(s, maxPresented)
 }

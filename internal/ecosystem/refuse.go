@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // The name by which refusals call this product.
@@ -91,5 +91,5 @@ func Line(s string) string {
 }
 
 func clipLine(s string, most int) string {
-	return masking.Cut(Line(s), most)
+	return redact.Cut(Line(s), most)
 }

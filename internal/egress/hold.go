@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -28,7 +28,7 @@ func (p *passage) awaitApproval(ctx context.Context, protocol string) error {
 	var watching sync.WaitGroup
 	defer watching.Wait() // or it would take back a deadline that is set next
 	defer cancel()
-	errand.In(&watching, func() { p.missGuest(ctx, cancel) })
+	safego.In(&watching, func() { p.missGuest(ctx, cancel) })
 	a, err := p.router.door.AwaitHost(ctx, door.HostAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port, Protocol: protocol})
 	switch {
 	case ctx.Err() != nil:

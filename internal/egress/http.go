@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/hello"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/tlshello"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -25,7 +25,7 @@ func (p *passage) carryHTTP(ctx context.Context, first []byte) {
 }
 
 // endTLS answers a ClientHello for the host, and carries the requests inside.
-func (p *passage) endTLS(ctx context.Context, said []byte, client hello.Hello) {
+func (p *passage) endTLS(ctx context.Context, said []byte, client tlshello.Hello) {
 	leaf, err := p.hostLeaf(ctx)
 	if err != nil {
 		p.turnAway(ctx, err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // TestBodiesInLettersThatNobodyNames: a body in pieces, in UTF-16, UTF-32 or UTF-7 is looked into
@@ -52,7 +52,7 @@ func TestBodiesInLettersThatNobodyNames(t *testing.T) {
 		"secret_scanning": func(t *testing.T, got *seen) *end {
 			t.Helper()
 			e := endUnder(t, plain, wholeOnly{got}, "api.example")
-			sees, err := scanning.Exchanges{Door: &scanDoor{plan: scan.Plan{Secrets: scan.Block}}, Set: func() *scan.Set { return scan.NewSet(secrets.Rules()...) }}.
+			sees, err := scanning.Exchanges{Door: &scanDoor{plan: dlp.Plan{Secrets: dlp.Block}}, Set: func() *dlp.Set { return dlp.NewSet(secrets.Rules()...) }}.
 				Exchange(context.Background(), requests.Connection{Sandbox: "sb-1", Name: "api.example", Port: 443, TLS: true})
 			if err != nil {
 				t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // worded is a request in which a word stands somewhere.
@@ -129,7 +129,7 @@ func TestEveryPartIsLookedAt(t *testing.T) {
 		"secret_scanning": func(t *testing.T, got *seen) *end {
 			t.Helper()
 			e := endUnder(t, plain, got, "api.example")
-			sees, err := scanning.Exchanges{Door: &scanDoor{plan: scan.Plan{Secrets: scan.Block}}, Set: func() *scan.Set { return scan.NewSet(secrets.Rules()...) }}.
+			sees, err := scanning.Exchanges{Door: &scanDoor{plan: dlp.Plan{Secrets: dlp.Block}}, Set: func() *dlp.Set { return dlp.NewSet(secrets.Rules()...) }}.
 				Exchange(context.Background(), requests.Connection{Sandbox: "sb-1", Name: "api.example", Port: 443, TLS: true})
 			if err != nil {
 				t.Fatal(err)

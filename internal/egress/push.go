@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -46,7 +46,7 @@ func (p *passage) waitForPush(ctx context.Context, ask door.PushAsk) (door.Answe
 	var watching sync.WaitGroup
 	defer watching.Wait() // or it would change a deadline that is set next
 	defer cancel()
-	errand.In(&watching, func() { p.missGuest(ctx, cancel) })
+	safego.In(&watching, func() { p.missGuest(ctx, cancel) })
 	return p.router.door.AwaitPush(ctx, ask)
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 const relayBuffer = 32 << 10
@@ -92,8 +92,8 @@ func closeWrite(conn net.Conn) error {
 // one way ends both: a connection whose other half was lost must not look ended.
 func (p *passage) relayBoth(far *metered, guest io.Reader) {
 	var both sync.WaitGroup
-	errand.In(&both, func() { p.said.Store(p.copyOneWay(far, whole{guest, p.gone})) })
-	errand.In(&both, func() { p.copyOneWay(p.guest, far) })
+	safego.In(&both, func() { p.said.Store(p.copyOneWay(far, whole{guest, p.gone})) })
+	safego.In(&both, func() { p.copyOneWay(p.guest, far) })
 	both.Wait()
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -110,7 +110,7 @@ func (rs *reports) keepReport(sandbox string, one report, retry func()) {
 	box := &outbox{memory: rs.memory(sandbox)}
 	box.addReport(one)
 	rs.pending[sandbox] = box
-	errand.In(&rs.retries, retry)
+	safego.In(&rs.retries, retry)
 }
 
 // nextReport is the sandbox's oldest report; false: none waits any more, and whoever delivers them

@@ -25,9 +25,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Registry is what answers for registry names; the gateway is one.
@@ -150,9 +150,9 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 	defer r.reports.stopTries() // once the streams have told their ends
 	defer streams.Wait()
 	defer cancel()
-	stop := errand.When(ctx, func() { _ = l.Close() }) // Accept then returns
+	stop := safego.When(ctx, func() { _ = l.Close() }) // Accept then returns
 	defer stop()
-	errand.In(&streams, func() { errand.Stay(ctx, func() { r.watchConnections(ctx) }) })
+	safego.In(&streams, func() { safego.Stay(ctx, func() { r.watchConnections(ctx) }) })
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -162,8 +162,8 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 			return err
 		}
 		number := r.company.enterStream() // here, in the order in which they come
-		errand.In(&streams, func() {
-			hangUp := errand.When(ctx, func() { _ = conn.Close() }) // its reader and writer then return
+		safego.In(&streams, func() {
+			hangUp := safego.When(ctx, func() { _ = conn.Close() }) // its reader and writer then return
 			defer hangUp()
 			r.serveStream(ctx, conn, number)
 		})
@@ -187,7 +187,7 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 		r.log.Error("a stream on the uplink has no identity", "error", err)
 		return
 	}
-	ctx = turns.For(ctx, id.Sandbox)
+	ctx = fairqueue.For(ctx, id.Sandbox)
 	s := &guestStream{router: r, conn: conn, sandbox: id.Sandbox}
 	r.company.nameStream(number, id.Sandbox)
 	switch {

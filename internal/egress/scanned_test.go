@@ -10,14 +10,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // scanDoor has one plan, and keeps what it is told.
 type scanDoor struct {
 	door.Door
-	plan scan.Plan
+	plan dlp.Plan
 	mu   sync.Mutex // guards told
 	told []door.FoundAsk
 }
@@ -40,12 +40,12 @@ func TestRequestsAreScanned(t *testing.T) {
 	long := strings.Repeat("text ", 50_000)
 	each(t, func(t *testing.T, http2 bool) {
 		t.Helper()
-		for plan, want := range map[scan.Plan]string{
-			{Secrets: scan.Report}: long + token + " " + long, {Secrets: scan.Redact}: long + strings.Repeat("*", len(token)) + " " + long, {Secrets: scan.Block}: "",
+		for plan, want := range map[dlp.Plan]string{
+			{Secrets: dlp.Report}: long + token + " " + long, {Secrets: dlp.Redact}: long + strings.Repeat("*", len(token)) + " " + long, {Secrets: dlp.Block}: "",
 		} {
 			got, asks := &seen{}, &scanDoor{plan: plan}
 			e := endAt(t, got, "api.example")
-			sees, err := scanning.Exchanges{Door: asks, Set: func() *scan.Set { return scan.NewSet(secrets.Rules()...) }}.
+			sees, err := scanning.Exchanges{Door: asks, Set: func() *dlp.Set { return dlp.NewSet(secrets.Rules()...) }}.
 				Exchange(t.Context(), requests.Connection{Sandbox: "sb-1", Name: "api.example", Port: 443, TLS: true})
 			if err != nil {
 				t.Fatal(err)

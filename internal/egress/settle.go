@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // company are the streams that are being answered.
@@ -95,7 +95,7 @@ func (s *guestStream) settleSandbox(ctx context.Context, number uint64) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	s.router.guests.hurryGuest(s.sandbox)
-	errand.In(&parting, func() { s.router.partWithGone(ctx, s.sandbox) })
+	safego.In(&parting, func() { s.router.partWithGone(ctx, s.sandbox) })
 	switch {
 	case !s.router.company.awaitAlone(ctx, number, s.sandbox):
 		s.replyOpen(channel.Reply{Error: "some of its connections had not ended"})

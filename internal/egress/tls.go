@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/hello"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/tlshello"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // firstOfTLS is the first byte of a handshake.
@@ -25,7 +25,7 @@ func denyAlert() []byte { return []byte{0x15, 3, 1, 0, 2, 2, 49} }
 // the server has it say its ClientHello again. What is inside stays the client's and the
 // server's.
 func (p *passage) carryTLS(ctx context.Context, said []byte) {
-	client := &hello.Client{}
+	client := &tlshello.Client{}
 	whole, rest, err := p.readHello(ctx, client, said)
 	if err != nil {
 		p.turnAway(ctx, err)
@@ -53,7 +53,7 @@ func (p *passage) carryTLS(ctx context.Context, said []byte) {
 
 // readHello reads a ClientHello, of which some was said, and checks what it names. rest is what
 // came behind it.
-func (p *passage) readHello(ctx context.Context, client *hello.Client, said []byte) (whole, rest []byte, err error) {
+func (p *passage) readHello(ctx context.Context, client *tlshello.Client, said []byte) (whole, rest []byte, err error) {
 	taken, done, err := client.Take(said)
 	buf := make([]byte, 4<<10)
 	for !done && err == nil {
@@ -77,18 +77,18 @@ func brokeOff(ctx context.Context, said []byte, failure error) error {
 	if failure == nil || len(said) == 0 || errors.Is(failure, os.ErrDeadlineExceeded) || ctx.Err() != nil {
 		return failure
 	}
-	return &hello.Error{What: "the ClientHello broke off before its end"}
+	return &tlshello.Error{What: "the ClientHello broke off before its end"}
 }
 
 // checkHello tells whether a ClientHello means this connection's host.
-func (p *passage) checkHello(h hello.Hello) error {
+func (p *passage) checkHello(h tlshello.Hello) error {
 	switch {
 	case h.Encrypted:
-		return &hello.Error{What: "the ClientHello hides another one (ECH), or pretends to, so it does not tell which host is meant"}
+		return &tlshello.Error{What: "the ClientHello hides another one (ECH), or pretends to, so it does not tell which host is meant"}
 	case h.Name == "":
-		return &hello.Error{What: "the ClientHello names no host"}
+		return &tlshello.Error{What: "the ClientHello names no host"}
 	case h.Name != p.name:
-		return &hello.Error{What: fmt.Sprintf("the ClientHello names %s, and the connection is to %s", h.Name, p.name)}
+		return &tlshello.Error{What: fmt.Sprintf("the ClientHello names %s, and the connection is to %s", h.Name, p.name)}
 	}
 	return nil
 }
@@ -97,9 +97,9 @@ func (p *passage) checkHello(h hello.Hello) error {
 // guest's next is that, and must name the same host. Until then nothing else of the
 // guest's goes to the server: what it says unasked would be read as its answer.
 func (p *passage) passServerHello(ctx context.Context, far *metered, rest []byte) ([]byte, error) {
-	late := errand.After(p.router.limits.GreetTime, func() { p.stopConnection("the host's handshake did not begin in time") })
+	late := safego.After(p.router.limits.GreetTime, func() { p.stopConnection("the host's handshake did not begin in time") })
 	defer late.Stop()
-	var server hello.Server
+	var server tlshello.Server
 	buf := make([]byte, 4<<10)
 	for done := false; !done; {
 		n, err := far.Read(buf)
@@ -119,7 +119,7 @@ func (p *passage) passServerHello(ctx context.Context, far *metered, rest []byte
 	if err := p.guest.SetReadDeadline(time.Now().Add(p.router.limits.HelloTime)); err != nil {
 		return nil, err
 	}
-	whole, rest, err := p.readHello(ctx, hello.Again(), rest)
+	whole, rest, err := p.readHello(ctx, tlshello.Again(), rest)
 	if err == nil {
 		_, err = far.Write(whole)
 	}
@@ -129,7 +129,7 @@ func (p *passage) passServerHello(ctx context.Context, far *metered, rest []byte
 // turnAway ends a connection whose handshake is not passed on, and records why, unless
 // that was done or an end has just gone.
 func (p *passage) turnAway(ctx context.Context, err error) {
-	reason := hello.Sentence(err)
+	reason := tlshello.Sentence(err)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		reason = "the ClientHello did not come in time"
 	}

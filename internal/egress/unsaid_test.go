@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // wiredDoor is told over the door's wire of what was refused and found, and keeps it.
@@ -25,7 +25,7 @@ type farDoor struct {
 	door.Door
 	refused chan door.HostRefusal
 	found   chan door.FoundAsk
-	plan    scan.Plan
+	plan    dlp.Plan
 }
 
 func (d *farDoor) HostRefused(_ context.Context, h door.HostRefusal) (door.Answer, error) {
@@ -43,7 +43,7 @@ func (d *farDoor) FoundInRequest(_ context.Context, ask door.FoundAsk) (door.Fou
 }
 
 // wired is such a door.
-func wired(t *testing.T, plan scan.Plan) wiredDoor {
+func wired(t *testing.T, plan dlp.Plan) wiredDoor {
 	t.Helper()
 	near, far := net.Pipe()
 	d := &farDoor{refused: make(chan door.HostRefusal, 1), found: make(chan door.FoundAsk, 1), plan: plan}
@@ -102,7 +102,7 @@ func TestRefusalsComeOnRecordWhateverTheClientWrites(t *testing.T) {
 				t.Errorf("%s, %s: %d refusals", what, where, len(rejected))
 				continue
 			}
-			d := wired(t, scan.Plan{})
+			d := wired(t, dlp.Plan{})
 			if _, err := d.HostRefused(t.Context(), door.HostRefusal{Sandbox: "sb-1", Name: "api.example", Port: 443, Reason: rejected[0], Request: rejected[0]}); err != nil {
 				t.Errorf("%s, %s: the refusal %q does not come on record: %v", what, where, rejected[0], err)
 				continue
@@ -117,11 +117,11 @@ func TestRefusalsComeOnRecordWhateverTheClientWrites(t *testing.T) {
 // TestScanningTellsOfWhatItCanNotRead: a body that can't be looked into comes on record whatever the
 // client calls it, and is refused with the reason.
 func TestScanningTellsOfWhatItCanNotRead(t *testing.T) {
-	set := scan.NewSet(secrets.Rules()...)
+	set := dlp.NewSet(secrets.Rules()...)
 	for what, word := range map[string]string{"short": "x-none", "no UTF-8": "\xff\xfea", "a cut letter": strings.Repeat("a", 39) + "\u00e9"} {
 		for where, w := range unreadBodies(word) {
-			d := wired(t, scan.Plan{Secrets: scan.Block})
-			x, err := scanning.Exchanges{Door: d, Set: func() *scan.Set { return set }}.Exchange(t.Context(), requests.Connection{Sandbox: "sb-1", Name: "api.example", Port: 443, TLS: true})
+			d := wired(t, dlp.Plan{Secrets: dlp.Block})
+			x, err := scanning.Exchanges{Door: d, Set: func() *dlp.Set { return set }}.Exchange(t.Context(), requests.Connection{Sandbox: "sb-1", Name: "api.example", Port: 443, TLS: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestScanningTellsOfWhatItCanNotRead(t *testing.T) {
 // is said with U+FFFD for them. The control: UTF-8 is said as it is.
 func TestTheDoorIsToldWhatIsNoUTF8(t *testing.T) {
 	for written, want := range map[string]string{"a\xffb": "a\ufffdb", "caf\xe9": "caf\ufffd", "caf\u00e9": "caf\u00e9"} {
-		d := wired(t, scan.Plan{})
+		d := wired(t, dlp.Plan{})
 		if _, err := d.HostRefused(t.Context(), door.HostRefusal{Sandbox: "sb-1", Name: "api.example", Reason: written, Request: written}); err != nil {
 			t.Errorf("%q: %v", written, err)
 		} else if told := <-d.far.refused; told.Reason != want || told.Request != want {

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // passages are the connections to hosts that go on.
@@ -111,7 +111,7 @@ func (rs *rounds) beginRound(sandbox string, do func()) {
 		return
 	}
 	rs.busy[sandbox] = true
-	errand.In(&rs.group, func() {
+	safego.In(&rs.group, func() {
 		defer func() {
 			rs.mu.Lock()
 			defer rs.mu.Unlock()

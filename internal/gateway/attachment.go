@@ -9,8 +9,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -47,13 +47,13 @@ func (f attached) requirements() (d described) {
 // attachments are those of all upstreams, verified and kept.
 type attachments struct {
 	artifacts *artifacts.Artifacts
-	flights   *flight.Group
-	kept      *kept.Disk[attachmentKey, keptAttachment] // those that may change
+	flights   *coalesce.Group
+	kept      *memo.Disk[attachmentKey, keptAttachment] // those that may change
 	fresh     time.Duration
 }
 
-func newAttachments(cfg Config, store *cache.Store, flights *flight.Group, as *artifacts.Artifacts) (*attachments, error) {
-	disk, err := kept.NewDisk(store, "attachments", maxAttachments, kept.JSON[attachmentKey, keptAttachment](), cfg.Log, "an attachment")
+func newAttachments(cfg Config, store *cache.Store, flights *coalesce.Group, as *artifacts.Artifacts) (*attachments, error) {
+	disk, err := memo.NewDisk(store, "attachments", maxAttachments, memo.JSON[attachmentKey, keptAttachment](), cfg.Log, "an attachment")
 	return &attachments{artifacts: as, flights: flights, kept: disk, fresh: cfg.Limits.Fresh}, err
 }
 
@@ -70,7 +70,7 @@ func (as *attachments) getAttachment(ctx context.Context, s *source, attacher ec
 	}
 	have, known := as.kept.Get(attachmentKey(key))
 	if age := time.Since(have.Fetched); !known || age < 0 || age >= as.fresh {
-		got, err := flight.Once(ctx, as.flights, attachmentKey(key), func(ctx context.Context) (keptAttachment, error) {
+		got, err := coalesce.Once(ctx, as.flights, attachmentKey(key), func(ctx context.Context) (keptAttachment, error) {
 			return as.fetchAttachment(ctx, s, attacher, r, key)
 		})
 		if err == nil {

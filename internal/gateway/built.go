@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -45,13 +45,13 @@ type building struct {
 // builds are what was built of source distributions.
 type builds struct {
 	artifacts *artifacts.Artifacts
-	flights   *flight.Group
+	flights   *coalesce.Group
 	door      door.Door
-	disk      *kept.Disk[buildKey, door.Built]
+	disk      *memo.Disk[buildKey, door.Built]
 }
 
-func newBuilds(cfg Config, store *cache.Store, flights *flight.Group, as *artifacts.Artifacts, d door.Door) (*builds, error) {
-	disk, err := kept.NewDisk(store, "builds", maxBuilds, kept.JSON[buildKey, door.Built](), cfg.Log, "what was built of a source distribution")
+func newBuilds(cfg Config, store *cache.Store, flights *coalesce.Group, as *artifacts.Artifacts, d door.Door) (*builds, error) {
+	disk, err := memo.NewDisk(store, "builds", maxBuilds, memo.JSON[buildKey, door.Built](), cfg.Log, "what was built of a source distribution")
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (bs *builds) getBuilt(ctx context.Context, v verified) (made *artifacts.Ver
 		}
 	}
 	ask := door.BuildAsk{FileAsk: v.fileAsk(), Source: v.of.Name, SHA256: key.source, URL: v.of.ClientURL()}
-	built, err := flight.Once(ctx, bs.flights, building{key, v.sandbox}, func(ctx context.Context) (door.Built, error) { return bs.buildSource(ctx, key, ask) })
+	built, err := coalesce.Once(ctx, bs.flights, building{key, v.sandbox}, func(ctx context.Context) (door.Built, error) { return bs.buildSource(ctx, key, ask) })
 	if err != nil {
 		return nil, false, err
 	}

@@ -24,7 +24,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 )
 
@@ -36,7 +36,7 @@ type Gateway struct {
 	log     *slog.Logger
 	server  *http.Server
 	feed    *feed
-	flights *flight.Group // ends with Close
+	flights *coalesce.Group // ends with Close
 
 	sources     sources
 	names       *names

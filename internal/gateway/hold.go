@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -90,7 +90,7 @@ func (q *query) keepWaiting(interim time.Duration) (stop func()) {
 	}
 	end := make(chan struct{})
 	var sender sync.WaitGroup
-	errand.In(&sender, func() {
+	safego.In(&sender, func() {
 		tick := time.NewTicker(interim)
 		defer tick.Stop()
 		for {

@@ -16,8 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -82,20 +82,20 @@ func (d *described) require(reqs []ecosystem.Requirement) {
 type inspections struct {
 	artifacts    *artifacts.Artifacts
 	memory       *lru.Cache[inspectionKey, described]
-	findings     *kept.Findings[inspectionKey, described]
+	findings     *memo.Findings[inspectionKey, described]
 	version      string // the gateway's own
 	sidecarBytes int64
 }
 
-func newInspections(cfg Config, store *cache.Store, flights *flight.Group, as *artifacts.Artifacts) (*inspections, error) {
-	disk, err := kept.NewDisk(store, "inspections", maxInspections, kept.JSON[inspectionKey, described](), cfg.Log, "an inspection")
+func newInspections(cfg Config, store *cache.Store, flights *coalesce.Group, as *artifacts.Artifacts) (*inspections, error) {
+	disk, err := memo.NewDisk(store, "inspections", maxInspections, memo.JSON[inspectionKey, described](), cfg.Log, "an inspection")
 	if err != nil {
 		return nil, err
 	}
 	memory := lru.New[inspectionKey, described](8 << 20)
 	return &inspections{
 		artifacts: as, memory: memory, version: cfg.Version, sidecarBytes: cfg.Limits.SidecarBytes,
-		findings: kept.NewFindings(memory, disk, flights, func(_ inspectionKey, d described) int64 { return d.sizeInMemory() }),
+		findings: memo.NewFindings(memory, disk, flights, func(_ inspectionKey, d described) int64 { return d.sizeInMemory() }),
 	}, nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -103,7 +103,7 @@ func (n *names) learnSources(ctx context.Context, of sources) (missing sources) 
 // learnHosts takes the hosts of the files that the probe projects' pages list.
 // A host that may not be one (see upstream.Client.Learn) is passed over.
 func (n *names) learnHosts(ctx context.Context, s *source) error {
-	ctx = turns.For(ctx, upstream.Itself) // no sandbox has chosen the project
+	ctx = fairqueue.For(ctx, upstream.Itself) // no sandbox has chosen the project
 	hosts := map[string]bool{}
 	var failed error
 	for _, project := range n.probe[s.Ecosystem()] {

@@ -10,10 +10,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // proposals are what agents ask for before anything fails.
@@ -57,7 +57,7 @@ func (p *proposals) lookUp(ctx context.Context, sandbox string, r channel.Reques
 	if len(r.Because) > channel.MaxRequestReason {
 		return nil, fault.Invalid("the reason is %d bytes long; at most %d", len(r.Because), channel.MaxRequestReason)
 	}
-	ctx = turns.For(ctx, sandbox)
+	ctx = fairqueue.For(ctx, sandbox)
 	end, ok := p.beginProposal(sandbox)
 	if !ok {
 		return nil, fault.New(fault.ErrConflict, "another request of this sandbox is being looked up; wait for its answer")
@@ -100,7 +100,7 @@ func (p *proposals) findRelease(ctx context.Context, sandbox string, item channe
 	ref, err := pkgref.New(pkgref.Ecosystem(item.Ecosystem), item.Name, item.Version)
 	refused = &door.Proposed{Effect: policy.Deny}
 	if err != nil {
-		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "no valid package name of %s", masking.Cut(item.Ecosystem, 32))
+		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "no valid package name of %s", redact.Cut(item.Ecosystem, 32))
 	}
 	refused.Package = ref
 	if !p.guests.admitRequest(ctx, sandbox) {

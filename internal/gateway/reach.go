@@ -7,9 +7,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -37,7 +37,7 @@ type walker struct {
 	locator     *locator
 	inspections *inspections
 	attachments *attachments
-	flights     *flight.Group
+	flights     *coalesce.Group
 }
 
 // reachPackage reads, as far as that is allowed, what may require a package, until something
@@ -121,7 +121,7 @@ func together[T any](list []T, do func(T)) {
 	turns := make(chan struct{}, stepWidth)
 	for _, item := range list {
 		turns <- struct{}{}
-		errand.In(&all, func() {
+		safego.In(&all, func() {
 			defer func() { <-turns }()
 			do(item)
 		})

@@ -8,8 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -35,12 +35,12 @@ func (s *source) passing(passer ecosystem.PassThrough, r ecosystem.Route) (clien
 
 // relays are answers of upstreams that clients verify themselves.
 type relays struct {
-	flights *flight.Group
-	kept    *kept.Disk[relayKey, []byte]
+	flights *coalesce.Group
+	kept    *memo.Disk[relayKey, []byte]
 }
 
-func newRelays(cfg Config, store *cache.Store, flights *flight.Group) (*relays, error) {
-	disk, err := kept.NewDisk(store, "relays", maxRelays, kept.Bytes[relayKey](), cfg.Log, "a relayed answer")
+func newRelays(cfg Config, store *cache.Store, flights *coalesce.Group) (*relays, error) {
+	disk, err := memo.NewDisk(store, "relays", maxRelays, memo.Bytes[relayKey](), cfg.Log, "a relayed answer")
 	return &relays{flights: flights, kept: disk}, err
 }
 
@@ -59,7 +59,7 @@ func (rs *relays) getAnswer(ctx context.Context, s *source, client *upstream.Cli
 			return nil, err
 		}
 	}
-	body, err := flight.Once(ctx, rs.flights, passing{ask.URL}, func(ctx context.Context) ([]byte, error) {
+	body, err := coalesce.Once(ctx, rs.flights, passing{ask.URL}, func(ctx context.Context) ([]byte, error) {
 		body, err := fetchSmall(ctx, client, ask, maxPassed, subjectOf(s, r))
 		if err != nil {
 			return nil, err

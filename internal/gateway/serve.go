@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -42,7 +42,7 @@ func (g *Gateway) serveRequest(w http.ResponseWriter, r *http.Request) {
 // memory and its place among the sandbox's streams are given back when the request has ended.
 func (g *Gateway) lasting(client context.Context) (ctx context.Context, over func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(client))
-	stop := errand.When(g.flights.Life(), cancel)
+	stop := safego.When(g.flights.Life(), cancel)
 	return ctx, func() {
 		stop()
 		cancel()

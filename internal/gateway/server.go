@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // handshakeTime bounds the TLS handshake of a guest.
@@ -147,7 +147,7 @@ func (g *Gateway) httpServer() *http.Server {
 		ErrorLog:  slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if guest, ok := c.(*guestConn); ok { // not reached otherwise: the feed has no others
-				ctx = turns.For(ctx, guest.sandbox)
+				ctx = fairqueue.For(ctx, guest.sandbox)
 			}
 			return context.WithValue(ctx, connKey{}, c)
 		},

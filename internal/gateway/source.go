@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/logbook"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -59,7 +59,7 @@ func (s *source) forRun(of door.OwnerAnswer) *source {
 	return &with
 }
 
-func newSource(u upstream.Config, cfg Config, d door.Door, store *cache.Store, flights *flight.Group) (*source, error) {
+func newSource(u upstream.Config, cfg Config, d door.Door, store *cache.Store, flights *coalesce.Group) (*source, error) {
 	i := slices.IndexFunc(cfg.Protocols, func(p ecosystem.Protocol) bool { return p.Ecosystem() == u.Ecosystem })
 	if i < 0 {
 		return nil, fault.Invalid("no protocol for the upstream's ecosystem %q", u.Ecosystem)

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -24,7 +24,7 @@ func New(cfg Config, d door.Door) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, door: d, log: cfg.Log, feed: newFeed(), guests: newGuests(cfg.Limits), flights: flight.New(cfg.Log)}
+	g := &Gateway{cfg: cfg, door: d, log: cfg.Log, feed: newFeed(), guests: newGuests(cfg.Limits), flights: coalesce.New(cfg.Log)}
 	if err := g.compose(store); err != nil {
 		g.flights.Cancel()
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // identity is what the last Configure said.
@@ -306,7 +306,7 @@ func replaceFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // system directories are readable
 		return err
 	}
-	if err := wholefile.ReplaceVolatile(path, content, 0o644); !errors.Is(err, unix.EBUSY) {
+	if err := atomicfile.ReplaceVolatile(path, content, 0o644); !errors.Is(err, unix.EBUSY) {
 		return err
 	}
 	return os.WriteFile(path, content, 0o644) //nolint:gosec // everybody reads these

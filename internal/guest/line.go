@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/accept"
-	"github.com/cofferdam-dev/cofferdam/internal/channel/tether"
+	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
 )
 
 // errNoListener says that stdin is no socket on which anybody could connect.
@@ -30,13 +30,13 @@ func takeListener() (io.ReadWriteCloser, error) {
 	if err := unix.SetNonblock(own, true); err != nil {
 		return nil, errors.Join(fmt.Errorf("use the channel's socket: %w", err), unix.Close(own))
 	}
-	end := tether.New()
+	end := resumable.New()
 	go attend(os.NewFile(uintptr(own), "channel"), end)
 	return end, nil
 }
 
 // attend gives an end each connection that the host makes; the newest is the one that it has.
-func attend(listener *os.File, end *tether.End) {
+func attend(listener *os.File, end *resumable.End) {
 	defer end.Close() //nolint:errcheck // it can't fail
 	defer listener.Close()
 	raw, err := listener.SyscallConn()

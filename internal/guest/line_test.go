@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel/tether"
+	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
 )
 
 // TestAChannelThatIsLost: the agent's end waits for the host to connect again, and nothing of
@@ -27,7 +27,7 @@ func TestAChannelThatIsLost(t *testing.T) {
 	if err := unix.SetNonblock(int(file.Fd()), true); err != nil {
 		t.Fatal(err)
 	}
-	inside, host := tether.New(), tether.New()
+	inside, host := resumable.New(), resumable.New()
 	defer host.Close()
 	ended := make(chan struct{})
 	go func() {

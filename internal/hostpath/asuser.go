@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // AsUser does something with the rights of a user and a group on files, if this process is root: what it makes is
@@ -19,8 +19,8 @@ func AsUser(uid, gid int, do func() error) error {
 		return do()
 	}
 	done := make(chan error, 1)
-	errand.Go(func() {
-		done <- errand.Try(func() error {
+	safego.Go(func() {
+		done <- safego.Try(func() error {
 			runtime.LockOSThread() // never unlocked: the thread ends with the user that it has
 			if err := setFilesystemUser(uid, gid); err != nil {
 				return err

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // Entry is a name in a directory, of a file that is there or is to be made. It is found once,
@@ -102,7 +102,7 @@ func (e Entry) Create(data []byte, mode fs.FileMode) error {
 		return err
 	}
 	defer dir.Close()
-	return withName(e.Name, wholefile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
+	return withName(e.Name, atomicfile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
 }
 
 // CreateFrom is Create of a file that is too large to be held: write writes it, and its error is
@@ -113,7 +113,7 @@ func (e Entry) CreateFrom(mode fs.FileMode, write func(io.Writer) error) error {
 		return err
 	}
 	defer dir.Close()
-	return withName(e.Name, wholefile.CreateFrom(filepath.Join(dir.Proc(), filepath.Base(e.Name)), mode, write))
+	return withName(e.Name, atomicfile.CreateFrom(filepath.Join(dir.Proc(), filepath.Base(e.Name)), mode, write))
 }
 
 // OpenFile opens the file with flags of os.OpenFile that say whether it is read or written, and
@@ -162,7 +162,7 @@ func (e Entry) Replace(data []byte) error {
 		return err
 	}
 	defer file.Close()
-	return withName(e.Name, wholefile.ReplaceLike(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data))
+	return withName(e.Name, atomicfile.ReplaceLike(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data))
 }
 
 // withName gives an error the name that people know, in the place of a descriptor's.

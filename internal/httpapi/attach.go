@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
@@ -51,7 +51,7 @@ func (s commandRoutes) attach(w http.ResponseWriter, r *http.Request) error {
 	if _, err := io.WriteString(client, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n"); err != nil {
 		return errAnswered
 	}
-	defer errand.When(r.Context(), func() { // the caller's token is not valid any more
+	defer safego.When(r.Context(), func() { // the caller's token is not valid any more
 		client.Close()
 		keeper.Close()
 	})()
@@ -73,7 +73,7 @@ func whenGone(client, attachment net.Conn) (stop func()) {
 		return func() {}
 	}
 	var looking sync.WaitGroup
-	errand.In(&looking, func() {
+	safego.In(&looking, func() {
 		if awaitHangUp(file) == nil {
 			told.ClientGone()
 		}
@@ -102,7 +102,7 @@ func awaitHangUp(file *os.File) error {
 // input closes only that half; the end of the keeper's frames closes both.
 func passBoth(client net.Conn, clientIn *bufio.Reader, keeper net.Conn) {
 	var wg sync.WaitGroup
-	errand.In(&wg, func() {
+	safego.In(&wg, func() {
 		io.Copy(keeper, clientIn) //nolint:errcheck // either side may end at any time
 		closeWrite(keeper)
 	})

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/call"
+	"github.com/cofferdam-dev/cofferdam/internal/jscall"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -38,7 +38,7 @@ func (s callRoutes) makeCall(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	done, err := s.cfg.Calls.Make(r.Context(), call.Request{
+	done, err := s.cfg.Calls.Make(r.Context(), jscall.Request{
 		Run: body.Run, Task: body.Task, Language: body.Language, Code: body.Code, Policy: chosen.policy,
 		Timeout: milliseconds(body.TimeoutMS), MemoryBytes: body.MemoryMB << 20, User: who.name, Token: who.ownerOf().Token,
 	})
@@ -48,7 +48,7 @@ func (s callRoutes) makeCall(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, r, http.StatusOK, viewCall(done))
 }
 
-func viewCall(done call.Done) api.CallResult {
+func viewCall(done jscall.Done) api.CallResult {
 	v := api.CallResult{
 		ID: done.ID, Run: done.Run, RequestID: done.RequestID, Value: json.RawMessage(done.Value),
 		Stdout: done.Stdout, Stderr: done.Stderr, Truncated: done.Truncated, MemoryBytes: done.MemoryBytes, TookMS: done.Took.Milliseconds(),

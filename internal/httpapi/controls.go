@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/controls"
+	"github.com/cofferdam-dev/cofferdam/internal/attest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
 
@@ -22,7 +22,7 @@ func (s sandboxRoutes) controls(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, r, http.StatusOK, viewControls(report))
 }
 
-func viewControls(r controls.Report) api.Controls {
+func viewControls(r attest.Report) api.Controls {
 	v := api.Controls{
 		Sandbox: r.Sandbox, Run: r.Run, Twin: r.Twin, TwinRun: r.TwinRun, Template: r.Template, Engine: r.Engine, Policy: r.Policy,
 		Holds: r.Holds(), Limits: viewLimits(r.Limits), TwinHas: viewLimits(r.Tried),

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -162,7 +162,7 @@ func (s sandboxRoutes) policyFor(ctx context.Context, asked api.Policy, who call
 	if s.cfg.Policies == nil {
 		return chosenPolicy{}, errNotWired
 	}
-	var named *policies.Named
+	var named *namedpolicy.Named
 	var err error
 	if who.seesAll() {
 		named, err = s.cfg.Policies.Get(name)

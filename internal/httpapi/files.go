@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
@@ -123,7 +123,7 @@ func (s fileRoutes) openFile(r *http.Request, f channel.File) (*channel.Conn, ch
 		return nil, info, err
 	}
 	// A guest that says nothing more must not outlast its client here.
-	errand.When(r.Context(), func() { _ = conn.Close() })
+	safego.When(r.Context(), func() { _ = conn.Close() })
 	return conn, info, nil
 }
 

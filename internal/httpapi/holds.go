@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // serveHolds answers with what a sandbox waits for: one line, or with watch another
@@ -56,12 +56,12 @@ func withWaits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
 	return v
 }
 
-func viewHolds(v waiting.View) []api.Hold {
+func viewHolds(v suspend.View) []api.Hold {
 	holds := []api.Hold{}
 	for _, h := range v.Holds {
 		one := api.Hold{
 			Request: h.Approval, Tree: h.Tree, Package: h.Subject(),
-			Reason: h.Reason, Since: h.Since, Frozen: v.State == waiting.Frozen,
+			Reason: h.Reason, Since: h.Since, Frozen: v.State == suspend.Frozen,
 		}
 		if h.Freeze {
 			one.Unfrozen = v.Note

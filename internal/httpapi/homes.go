@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 )
 
 // listHomes tells a user of the host which homes are theirs.
@@ -36,7 +36,7 @@ func (s sandboxRoutes) removeHome(w http.ResponseWriter, r *http.Request) error 
 	if s.cfg.Homes == nil {
 		return errNotWired
 	}
-	if err := s.cfg.Homes.Remove(homes.Home{UID: who.uid, Name: r.PathValue("name")}); err != nil {
+	if err := s.cfg.Homes.Remove(agenthome.Home{UID: who.uid, Name: r.PathValue("name")}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

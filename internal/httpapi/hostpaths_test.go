@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
@@ -21,7 +21,7 @@ import (
 func TestATokenIsToldNoPathOfTheHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	named, err := policies.Open(dir, func(string) []string { return nil })
+	named, err := namedpolicy.Open(dir, func(string) []string { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // readsLine is how many requests of one token wait for the log.
@@ -15,8 +15,8 @@ const readsLine = 256
 
 // readsOfLog are how many requests read the log at a time, which is long: few of one token's, and
 // however many tokens ask, one of each.
-func readsOfLog() turns.Limits {
-	return turns.Limits{All: 4, Each: 2, Sure: 1, Most: 64, Line: readsLine}
+func readsOfLog() fairqueue.Limits {
+	return fairqueue.Limits{All: 4, Each: 2, Sure: 1, Most: 64, Line: readsLine}
 }
 
 // turnKey marks the context of a request that has its turn to read the log.
@@ -48,8 +48,8 @@ func (s *desk) turnToRead(ctx context.Context, token string) (reading context.Co
 	if ctx.Value(turnKey{}) != nil {
 		return ctx, func() {}, nil
 	}
-	_, leave, err = s.logReads.Take(turns.For(ctx, token))
-	if errors.Is(err, turns.ErrCrowded) {
+	_, leave, err = s.logReads.Take(fairqueue.For(ctx, token))
+	if errors.Is(err, fairqueue.ErrCrowded) {
 		return nil, nil, fault.Exhausted(time.Second, "%d requests of this token wait for the log already", readsLine)
 	}
 	if err != nil {

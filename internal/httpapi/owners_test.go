@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // TestTaking: of two tokens that ask for one run at the same time, one gets it; once
@@ -74,7 +74,7 @@ func TestWhoseASandboxWas(t *testing.T) {
 	}
 	check := func(when string) {
 		t.Helper()
-		s := &desk{logReads: turns.New(readsOfLog()), cfg: Config{Log: log, OwnerKeys: keys}}
+		s := &desk{logReads: fairqueue.New(readsOfLog()), cfg: Config{Log: log, OwnerKeys: keys}}
 		for _, c := range []struct {
 			token, run         string
 			owns, has, another bool

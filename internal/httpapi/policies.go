@@ -7,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 )
 
 // maxPolicy bounds a policy document; real ones have a few kilobytes.
@@ -108,7 +108,7 @@ func (s policyRoutes) mayPut(ctx context.Context, body api.PutPolicy, by caller)
 	if by.token == nil {
 		return s.checkSeen(ctx, by, "policy", body.Source, body.Document)
 	}
-	parsed, err := policies.Parse(orName(body.Source, "the given policy"), body.Document)
+	parsed, err := namedpolicy.Parse(orName(body.Source, "the given policy"), body.Document)
 	if err != nil {
 		return err
 	}
@@ -138,6 +138,6 @@ func (s policyRoutes) removePolicy(w http.ResponseWriter, r *http.Request) error
 	return nil
 }
 
-func viewPolicy(p *policies.Named) api.NamedPolicy {
+func viewPolicy(p *namedpolicy.Named) api.NamedPolicy {
 	return api.NamedPolicy{Name: p.Name, Digest: p.Policy.Digest(), Source: p.Path, Changed: p.Changed, Document: p.Text}
 }

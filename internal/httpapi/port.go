@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -53,7 +53,7 @@ func (s commandRoutes) joinPort(w http.ResponseWriter, r *http.Request, port int
 	if _, err := io.WriteString(client, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+PortProtocol+"\r\n\r\n"); err != nil {
 		return errAnswered
 	}
-	defer errand.When(r.Context(), func() { // the caller's token is not valid any more
+	defer safego.When(r.Context(), func() { // the caller's token is not valid any more
 		client.Close()
 		inside.Close()
 	})()

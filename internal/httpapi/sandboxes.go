@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // DefaultPolicy is in force where none was given: nothing may be installed.
@@ -101,8 +101,8 @@ func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who 
 		}
 	}
 	if body.Home != nil {
-		req.Home, req.Keeps = homes.Home{UID: who.uid, Name: body.Home.Name}, body.Home.Keeps
-		if err := homes.CheckName(body.Home.Name); err != nil {
+		req.Home, req.Keeps = agenthome.Home{UID: who.uid, Name: body.Home.Name}, body.Home.Keeps
+		if err := agenthome.CheckName(body.Home.Name); err != nil {
 			return req, err
 		}
 	}
@@ -110,7 +110,7 @@ func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who 
 		return req, err
 	}
 	for _, m := range body.Mounts {
-		req.Mounts = append(req.Mounts, mounts.Mount(m))
+		req.Mounts = append(req.Mounts, mountpolicy.Mount(m))
 	}
 	return req, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // TestARunThatBeganLongAgoIsSomebodys: a run whose beginning is in a segment that was sealed and moved
@@ -42,7 +42,7 @@ func runsThatBeganLongAgo(t *testing.T, indexed bool) {
 		if indexed {
 			cfg.Audit.Index = index.New(file, log, index.Options{})
 		}
-		s := &desk{logReads: turns.New(readsOfLog()), cfg: cfg}
+		s := &desk{logReads: fairqueue.New(readsOfLog()), cfg: cfg}
 		has, others, err := s.ownershipOfRun(t.Context(), run, token)
 		if err != nil {
 			t.Fatal(err)

@@ -28,19 +28,19 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/call"
-	"github.com/cofferdam-dev/cofferdam/internal/controls"
+	"github.com/cofferdam-dev/cofferdam/internal/jscall"
+	"github.com/cofferdam-dev/cofferdam/internal/attest"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // maxBody bounds a request's JSON, a policy document included.
@@ -58,7 +58,7 @@ type Sandboxes interface {
 	// PolicyText returns the document of a digest.
 	PolicyText(digest string) ([]byte, error)
 	// Prove has a probe try to get past each control of a sandbox, in a twin.
-	Prove(ctx context.Context, id string) (controls.Report, error)
+	Prove(ctx context.Context, id string) (attest.Report, error)
 }
 
 var _ Sandboxes = (*sandbox.Manager)(nil)
@@ -69,7 +69,7 @@ type Config struct {
 	Templates *template.Store
 	Door      *admission.Controller
 	// Calls runs code without a sandbox.
-	Calls *call.Desk
+	Calls *jscall.Desk
 	Log   audit.Log
 	// OwnerKeys tell whose runs are of which the log has forgotten it.
 	OwnerKeys audit.OwnerKeys
@@ -83,12 +83,12 @@ type Config struct {
 	// callers on the Unix socket are served.
 	Tokens *token.Book
 	// Policies are the named ones.
-	Policies *policies.Store
+	Policies *namedpolicy.Store
 	// Seen is asked about a file of the host that a caller on the Unix socket names as the source of a document that
 	// decides: an error if an agent could have written it and no person has seen it as it is. nil: nobody is asked.
 	Seen func(ctx context.Context, what, source string, document []byte) error
 	// Homes are what users keep from one sandbox to the next; nil: nothing.
-	Homes *homes.Shelf
+	Homes *agenthome.Shelf
 	// Secrets are the declared ones; nil: there are none.
 	Secrets *secret.Broker
 	// Room bounds what the requests of tokens hold; nil: one of its own.
@@ -123,7 +123,7 @@ type desk struct {
 	taking    taking
 	listeners listeners
 	positions positions
-	logReads  *turns.Shares
+	logReads  *fairqueue.Shares
 }
 
 // Server is the API's handler; Busy tells the idle daemon whether it is in use.
@@ -145,7 +145,7 @@ func New(cfg Config) *Server {
 		cfg.Underway = backend.NewUnderway()
 	}
 	cfg.Untaken = cmp.Or(cfg.Untaken, httphead.Untaken)
-	s := &Server{desk: &desk{cfg: cfg, positions: newPositions(cfg.PositionKey), logReads: turns.New(readsOfLog())}, mux: http.NewServeMux()}
+	s := &Server{desk: &desk{cfg: cfg, positions: newPositions(cfg.PositionKey), logReads: fairqueue.New(readsOfLog())}, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
 	for _, r := range s.routes() {
 		s.mux.HandleFunc(r.pattern, s.serveRoute(r))

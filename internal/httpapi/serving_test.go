@@ -24,16 +24,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
-	"github.com/cofferdam-dev/cofferdam/internal/call"
+	"github.com/cofferdam-dev/cofferdam/internal/jscall"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/controls"
+	"github.com/cofferdam-dev/cofferdam/internal/attest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	engines "github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
@@ -54,13 +54,13 @@ type manager struct {
 func (*manager) Settle(context.Context, string) error { return nil }
 
 // Prove has one control that failed.
-func (m *manager) Prove(_ context.Context, id string) (controls.Report, error) {
+func (m *manager) Prove(_ context.Context, id string) (attest.Report, error) {
 	if _, err := m.Get(id); err != nil {
-		return controls.Report{}, err
+		return attest.Report{}, err
 	}
-	return controls.Report{
+	return attest.Report{
 		Sandbox: id, Twin: "sb-twin", Limits: engine.Limits{Pids: 512}, Tried: engine.Limits{Pids: 48},
-		Controls: []controls.Control{{Name: "clock", Outcome: controls.Proved, Says: "no"}, {Name: "user", Outcome: controls.Failed, Says: "root"}},
+		Controls: []attest.Control{{Name: "clock", Outcome: attest.Proved, Says: "no"}, {Name: "user", Outcome: attest.Failed, Says: "root"}},
 	}, nil
 }
 
@@ -117,7 +117,7 @@ type serving struct {
 	t        *testing.T
 	manager  *manager
 	book     *token.Book
-	policies *policies.Store
+	policies *namedpolicy.Store
 	room     *backend.Room
 	log      *audit.FileLog
 	url      string         // over TCP
@@ -138,7 +138,7 @@ func serveWithin(t *testing.T, untaken time.Duration) *serving {
 	if in.book, err = token.Open(t.Context(), tokentest.NewMemory(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if in.policies, err = policies.Open(filepath.Join(dir, "named"), in.book.Users); err != nil {
+	if in.policies, err = namedpolicy.Open(filepath.Join(dir, "named"), in.book.Users); err != nil {
 		t.Fatal(err)
 	}
 	if in.log, err = audit.Open(filepath.Join(dir, "audit"), audit.Options{}); err != nil {
@@ -148,7 +148,7 @@ func serveWithin(t *testing.T, untaken time.Duration) *serving {
 	x := index.New(filepath.Join(dir, "index.db"), in.log, index.Options{})
 	t.Cleanup(func() { _ = x.Close() })
 	door := admission.New(admission.Config{Log: in.log})
-	calls := call.New(call.Config{Callers: engines.Callers(filepath.Join(dir, "compiled")), Default: engines.DefaultCaller, Door: door})
+	calls := jscall.New(jscall.Config{Callers: engines.Callers(filepath.Join(dir, "compiled")), Default: engines.DefaultCaller, Door: door})
 	t.Cleanup(func() { _ = calls.Close(context.Background()) })
 	h := described(t, httpapi.New(httpapi.Config{
 		Calls: calls, Sandboxes: in.manager, Log: in.log, Tokens: in.book, Policies: in.policies, Logger: slog.New(slog.DiscardHandler),

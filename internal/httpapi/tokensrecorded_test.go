@@ -10,7 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
@@ -67,7 +67,7 @@ func TestPoliciesThatAreRefusedAreNotOnRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named, err := policies.Open(t.TempDir(), func(name string) []string { return map[string][]string{"used": {"tok-ann"}}[name] })
+	named, err := namedpolicy.Open(t.TempDir(), func(name string) []string { return map[string][]string{"used": {"tok-ann"}}[name] })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Untaken is how long a client may take nothing of what it is sent, before that ends: it may be gone
@@ -84,7 +84,7 @@ func (a *Answer) inTime(write func() error) error {
 	a.writeHead(true)
 	defer a.writeHead(false)
 	if a.late == nil {
-		a.late = errand.After(a.Within, a.breakOff)
+		a.late = safego.After(a.Within, a.breakOff)
 	} else {
 		a.late.Reset(a.Within)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Uncounted is how long a client over HTTP/2 may take for the rest of an answer for which nobody is counted, such as
@@ -101,7 +101,7 @@ func (s *followedStream) followStream(w http.ResponseWriter, r *http.Request, wi
 		_ = control.Flush() // who is gone needs it no more
 		s.endStream()
 	default:
-		errand.Go(func() {
+		safego.Go(func() {
 			<-ended
 			_ = r.Body.Close()
 			s.endStream()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
@@ -119,7 +119,7 @@ func (i *Interpreter) beginCell(ctx context.Context, host Host, p *kernelContext
 		host: host, place: p, kernel: kernel, id: id, most: i.cfg.MaxOutput, wire: w, events: events, left: c.left, life: life, stopped: stopped,
 		in: lineBuffer{take: r.Take, give: r.Give}, request: request{Op: "run", Cell: id, Code: r.Code, Env: r.Env}, handed: r.Handed,
 	}
-	errand.Go(func() { // ends with the cell, which the policy's time and the kernel's end bound
+	safego.Go(func() { // ends with the cell, which the policy's time and the kernel's end bound
 		defer p.leaveTurn()
 		defer close(events)
 		defer stop()
@@ -246,7 +246,7 @@ func (r *run) followCell() channel.Exit {
 	}
 	next, taken, over := make(chan kernelFrame), make(chan struct{}), make(chan struct{})
 	defer close(over)
-	errand.Go(func() { r.readFrames(next, taken, over) })
+	safego.Go(func() { r.readFrames(next, taken, over) })
 	lifeOver, stopped := r.life.Done(), r.stopped.Done()
 	for !r.done {
 		select {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 func (p *kernelContext) isFound() bool {
@@ -29,7 +29,7 @@ func (w *wire) settleKernel(ctx context.Context, host Starter, kernel string) (i
 		return false, nil
 	}
 	ready := make(chan bool, 1)
-	errand.Go(func() { ready <- w.awaitReady() }) // ends with the wire at the latest
+	safego.Go(func() { ready <- w.awaitReady() }) // ends with the wire at the latest
 	wait := time.NewTimer(idleTime)
 	defer wait.Stop()
 	for interrupted := false; ; interrupted = true {

@@ -14,9 +14,9 @@ import (
 
 	processes "github.com/cofferdam-dev/cofferdam/internal/process"
 	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // process is a kernel as a process of this machine.
@@ -189,7 +189,7 @@ func TestAShellsCells(t *testing.T) {
 // TestScanningOfMessages: what a policy scans for is found in a kernel's messages wherever it
 // stands in the output, and a message from which it was taken is one still.
 func TestScanningOfMessages(t *testing.T) {
-	set := scan.NewSet(append(personal.Rules(), secrets.Rules()...)...)
+	set := dlp.NewSet(append(personal.Rules(), secrets.Rules()...)...)
 	k := startProcess(t, Bash)
 	plain := "first\n4242424242424242\n\t536-22-8726\r\nada.lovelace@mail.host.org\n\x1bDE02120300000000202051\n\x7f\n\\n \"quoted\"\x01\x02\x1b\b\f\x1f\x7f\x7f\x10 é\u2028🚀\x1b"
 	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 3) + "-----END PRIVATE KEY-----\n"
@@ -205,7 +205,7 @@ func TestScanningOfMessages(t *testing.T) {
 		t.Errorf("nothing is scanned, and what arrives is\n%q, not\n%q", said, plain+key)
 	}
 	k.clean = func(line string) string {
-		masked, _ := set.Text(line, scan.Plan{Personal: scan.Redact, Secrets: scan.Redact})
+		masked, _ := set.Text(line, dlp.Plan{Personal: dlp.Redact, Secrets: dlp.Redact})
 		return masked
 	}
 	stars := func(n int) string { return strings.Repeat("*", n) }

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -30,7 +30,7 @@ func openWire(ctx context.Context, host Starter, kernel string, offset int64) (*
 	if err != nil {
 		return nil, err
 	}
-	return &wire{raw: raw, conn: channel.NewConn(raw), stop: errand.When(ctx, func() { _ = raw.Close() })}, nil
+	return &wire{raw: raw, conn: channel.NewConn(raw), stop: safego.When(ctx, func() { _ = raw.Close() })}, nil
 }
 
 func (w *wire) closeWire() {
@@ -63,7 +63,7 @@ func (w *wire) sendRequest(r request) error {
 // interrupt has a kernel end its cell: by a signal to its process group, which waits behind
 // nothing, and by a request for one that hears no signals. It returns soon.
 func (w *wire) interrupt(host Starter, kernel string) {
-	errand.Go(func() { // ends with the time for it
+	safego.Go(func() { // ends with the time for it
 		ctx, cancel := context.WithTimeout(context.Background(), interruptGrace)
 		defer cancel()
 		_ = host.Signal(ctx, kernel, "INT") // a kernel that does not end its cell is ended

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -30,7 +30,7 @@ func (s *sandbox) attach(ctx context.Context, conn *channel.Conn, c *keptCommand
 	sendResponse(conn, Response{OK: true})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errand.Go(func() { // ends with the connection, or when the guest takes what it was writing
+	safego.Go(func() { // ends with the connection, or when the guest takes what it was writing
 		defer cancel()
 		defer conn.Raw().Close()
 		s.takeInput(ctx, conn, c)

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -41,7 +41,7 @@ func (c *Client) connectKeeper(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the keeper does not answer at %s", c.socket)
 	}
-	stop := errand.When(ctx, func() { _ = raw.Close() })
+	stop := safego.When(ctx, func() { _ = raw.Close() })
 	return &link{Conn: channel.NewConn(raw), client: c, ctx: ctx, stop: stop}, nil
 }
 

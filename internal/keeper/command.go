@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -86,7 +86,7 @@ func clipArgv(argv []string) []string {
 // when the sandbox's channel is, and why tells of that.
 func (c *keptCommand) relayOutput(stream *channel.Conn, gone <-chan struct{}, why func() string) {
 	released := make(chan struct{})
-	errand.Go(func() { // a sandbox that is gone waits for no reader
+	safego.Go(func() { // a sandbox that is gone waits for no reader
 		timer := time.NewTimer(ReaderTimeout)
 		defer timer.Stop()
 		for {
@@ -222,7 +222,7 @@ func (c *keptCommand) sendInput(ctx context.Context, kind channel.FrameType, pay
 	}
 	payload = bytes.Clone(payload)
 	taken := make(chan bool, 1)
-	errand.Go(func() {
+	safego.Go(func() {
 		ok := false
 		defer func() {
 			<-c.sending

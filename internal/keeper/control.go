@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -94,7 +94,7 @@ func (c *keptCommand) keepKill(f controlFrame) *keptKill {
 	case c.stream != nil:
 		return nil
 	case c.kept == nil:
-		c.kept = &keptKill{frame: f, done: make(chan struct{}), err: errand.ErrLost}
+		c.kept = &keptKill{frame: f, done: make(chan struct{}), err: safego.ErrLost}
 	case killsTree(f.payload):
 		c.kept.frame = f
 	}
@@ -174,10 +174,10 @@ func (s *sandbox) exchangeControl(ctx context.Context, first []byte) (channel.Re
 		return channel.Reply{}, ctx.Err()
 	}
 	result := make(chan opened, 1)
-	errand.Go(func() {
+	safego.Go(func() {
 		defer func() { <-s.controls }()
 		var o opened
-		o.err = errand.Try(func() (err error) {
+		o.err = safego.Try(func() (err error) {
 			o.stream, o.reply, err = s.exchange(ctx, first)
 			return err
 		})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -135,7 +135,7 @@ func (s *Server) toGuest(ctx context.Context, conn *channel.Conn, box *sandbox, 
 func untilClosed(ctx context.Context, conn *channel.Conn) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	_ = conn.Raw().SetReadDeadline(time.Time{})
-	errand.Go(func() {
+	safego.Go(func() {
 		_, _, err := conn.ReadFrame()
 		cancel(fmt.Errorf("the client left: %w", err))
 	})

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -66,7 +66,7 @@ func (s *Server) thawFresh(box *sandbox, l *Launch) error {
 		_ = host.Close()
 		return err
 	}
-	errand.In(&s.streams, func() { s.uplink.serveStreams(heir) })
+	safego.In(&s.streams, func() { s.uplink.serveStreams(heir) })
 	return nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -29,9 +29,9 @@ func (s *sandbox) openStream(ctx context.Context, first []byte) (<-chan opened, 
 	}
 	first = bytes.Clone(first)
 	result := make(chan opened, 1)
-	errand.Go(func() {
+	safego.Go(func() {
 		o := opened{release: release}
-		o.err = errand.Try(func() (err error) {
+		o.err = safego.Try(func() (err error) {
 			o.stream, o.reply, err = s.exchange(ctx, first)
 			return err
 		})
@@ -86,7 +86,7 @@ func converse(ctx context.Context, stream *channel.Conn, first []byte) ([]byte, 
 	if err := stream.WriteFrame(channel.FrameOpen, first); err != nil {
 		return nil, err
 	}
-	stop := errand.When(ctx, func() { _ = stream.Raw().SetReadDeadline(longAgo()) })
+	stop := safego.When(ctx, func() { _ = stream.Raw().SetReadDeadline(longAgo()) })
 	kind, reply, err := stream.ReadFrame()
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -127,7 +127,7 @@ func (s *sandbox) callGuest(ctx context.Context, first []byte) ([]byte, error) {
 		hangUp(o)
 		return o.reply, nil
 	case <-ctx.Done():
-		errand.Go(func() {
+		safego.Go(func() {
 			if o := <-result; o.err == nil {
 				hangUp(o)
 			}
@@ -138,7 +138,7 @@ func (s *sandbox) callGuest(ctx context.Context, first []byte) ([]byte, error) {
 
 // hangUp closes a stream without waiting for a guest that does not read.
 func hangUp(o opened) {
-	errand.Go(func() {
+	safego.Go(func() {
 		defer o.release()
 		_ = o.stream.Close()
 	})
@@ -173,7 +173,7 @@ func (s *sandbox) beginCommand(ctx context.Context, c *keptCommand, first []byte
 		return err
 	}
 	replied := make(chan error, 1)
-	errand.Go(func() { replied <- errand.Try(func() error { return s.followReply(c, <-result) }) })
+	safego.Go(func() { replied <- safego.Try(func() error { return s.followReply(c, <-result) }) })
 	select {
 	case err := <-replied:
 		return err
@@ -204,10 +204,10 @@ func (s *sandbox) followReply(c *keptCommand, o opened) error {
 	c.mu.Unlock()
 	close(c.answered)
 	if kill != nil {
-		errand.Go(func() { s.passKill(c, kill) })
+		safego.Go(func() { s.passKill(c, kill) })
 	}
 	o.stream.OnGiveUp(c.out.loosen) // whoever reads it slowly misses some
-	errand.Go(func() {
+	safego.Go(func() {
 		defer o.release()
 		c.relayOutput(o.stream, s.session.Done(), s.goneBecause)
 		s.pruneCommands()

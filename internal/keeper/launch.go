@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -103,7 +103,7 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 		_ = host.Close()
 		return nil, err
 	}
-	errand.In(&s.streams, func() { s.uplink.serveStreams(box) })
+	safego.In(&s.streams, func() { s.uplink.serveStreams(box) })
 	err = s.bringUp(box, l, argv, guest, log)
 	if err == nil && l.Reset {
 		_ = guest.Close() // so that a guest that has ended is noticed
@@ -185,7 +185,7 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 func (s *Server) renewChannel(box *sandbox, host net.Conn) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	errand.Go(func() { // a kill ends the waiting, too
+	safego.Go(func() { // a kill ends the waiting, too
 		select {
 		case <-box.session.Done():
 			cancel()
@@ -234,7 +234,7 @@ func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.
 		_ = s.reaper.signalChild(p, syscall.SIGKILL, true)
 	}
 	if l.Attached {
-		errand.Go(func() { box.closeAfter([]*child{p}) })
+		safego.Go(func() { box.closeAfter([]*child{p}) })
 		return nil
 	}
 	<-p.done

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
 )
 
@@ -17,8 +17,8 @@ const trimEvery = 5 * time.Second
 // for that.
 func (s *Server) keepLogsSmall(ctx context.Context) (wait func()) {
 	var loop sync.WaitGroup
-	errand.In(&loop, func() {
-		errand.Stay(ctx, func() {
+	safego.In(&loop, func() {
+		safego.Stay(ctx, func() {
 			tick := time.NewTicker(trimEvery)
 			defer tick.Stop()
 			for {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // What the keeper keeps of the output of all sandboxes, in bytes. Each has sureOutput, whatever the
@@ -128,7 +128,7 @@ func (m *outputMemory) relieveHeavy(most int64) {
 		}
 		s.relieving = true
 		relieve := s.relieve
-		errand.Go(func() {
+		safego.Go(func() {
 			defer func() {
 				m.mu.Lock()
 				defer m.mu.Unlock()

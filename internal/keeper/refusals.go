@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -110,7 +110,7 @@ const refusedAtOnce = time.Second
 // countRefused counts a stream that was refused unheard, and has the gateway told, which puts it on record.
 func (u uplink) countRefused(box *sandbox) {
 	if box.refusals.addRefusal() {
-		errand.Go(func() {
+		safego.Go(func() {
 			defer box.refusals.endCount()
 			u.tellRefused(box)
 		})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -300,7 +300,7 @@ func (c *cursor) detach() {
 // and no bytes. io.EOF when everything was read and nothing more comes.
 func (c *cursor) nextChunk(ctx context.Context, p []byte) (chunk, error) {
 	r := c.r
-	stop := errand.When(ctx, func() {
+	stop := safego.When(ctx, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.changed.Broadcast()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
@@ -174,7 +174,7 @@ func (s *sandbox) trackProcesses(processes []process.ID, pids []int) error {
 		}
 	}
 	s.wakeWaiters()
-	errand.Go(func() { s.closeAfter(found) })
+	safego.Go(func() { s.closeAfter(found) })
 	return nil
 }
 

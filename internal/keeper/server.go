@@ -16,7 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -124,7 +124,7 @@ func (s *Server) Run(ctx context.Context) error {
 		trimmed()
 	}()
 
-	stopAccept := errand.When(ctx, func() { _ = listener.Close() })
+	stopAccept := safego.When(ctx, func() { _ = listener.Close() })
 	defer stopAccept()
 	s.log.Info("keeper listens", slog.String("socket", s.cfg.Socket))
 	err = s.accept(ctx, listener)
@@ -139,8 +139,8 @@ func (s *Server) startReaping() func() {
 	signal.Notify(died, syscall.SIGCHLD)
 	done := make(chan struct{})
 	var loop sync.WaitGroup
-	errand.In(&loop, func() {
-		reap := func() { _ = errand.Try(func() error { s.reaper.reapAll(); return nil }) }
+	safego.In(&loop, func() {
+		reap := func() { _ = safego.Try(func() error { s.reaper.reapAll(); return nil }) }
 		reap() // whatever was there before
 		for {
 			select {
@@ -168,7 +168,7 @@ func (s *Server) accept(ctx context.Context, listener net.Listener) error {
 			}
 			return err
 		}
-		errand.In(&s.clients, func() { s.serveClient(ctx, raw) })
+		safego.In(&s.clients, func() { s.serveClient(ctx, raw) })
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *Server) endAll() {
 // serveClient is one client's connection.
 func (s *Server) serveClient(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
-	stop := errand.When(ctx, func() { _ = raw.Close() })
+	stop := safego.When(ctx, func() { _ = raw.Close() })
 	defer stop()
 	if err := checkPeer(raw); err != nil {
 		s.log.Warn("a client was refused", slog.Any("error", err))

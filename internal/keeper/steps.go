@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -85,7 +85,7 @@ func (s *Server) beginStep(box *sandbox, f *Freeze, argv []string, log *os.File)
 // endStep waits for a program's end, which comes after the longest that it may take if not by
 // itself.
 func (s *Server) endStep(p *child, argv []string, longest time.Duration) error {
-	overdue := errand.After(longest, func() { _ = s.reaper.signalChild(p, syscall.SIGKILL, true) })
+	overdue := safego.After(longest, func() { _ = s.reaper.signalChild(p, syscall.SIGKILL, true) })
 	defer overdue.Stop()
 	<-p.done
 	if p.exit.Code != 0 {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -36,7 +36,7 @@ func (s *sandbox) carryStream(ctx context.Context, conn *channel.Conn, first []b
 	select {
 	case o = <-result:
 	case <-ctx.Done():
-		errand.Go(func() { // the guest may hold its answer back
+		safego.Go(func() { // the guest may hold its answer back
 			if o := <-result; o.err == nil {
 				hangUp(o)
 			}
@@ -59,7 +59,7 @@ func passBoth(ctx context.Context, conn *channel.Conn, o opened) {
 	stream := o.stream
 	defer hangUp(o)
 	over := make(chan struct{})
-	cut := errand.When(ctx, func() {
+	cut := safego.When(ctx, func() {
 		defer close(over)
 		_ = stream.Raw().SetReadDeadline(longAgo())
 		_ = stream.Raw().SetWriteDeadline(time.Now().Add(farewell))
@@ -71,7 +71,7 @@ func passBoth(ctx context.Context, conn *channel.Conn, o opened) {
 	}()
 	stream.OnGiveUp(func() { _ = conn.Raw().Close() })
 	var both sync.WaitGroup
-	errand.In(&both, func() { channel.Copy(stream, conn) })
+	safego.In(&both, func() { channel.Copy(stream, conn) })
 	channel.Copy(conn, stream)
 	both.Wait()
 }
@@ -90,7 +90,7 @@ func whileThere(ctx context.Context, conn net.Conn) (context.Context, func(), er
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var looking sync.WaitGroup
-	errand.In(&looking, func() {
+	safego.In(&looking, func() {
 		defer cancel()
 		_ = awaitHangUp(file)
 	})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // uplink takes the streams that guests open and passes each to the socket at
@@ -38,14 +38,14 @@ func (u uplink) serveStreams(box *sandbox) {
 		select {
 		case slots <- struct{}{}:
 			box.refusals.beginCount()
-			errand.Go(func() {
+			safego.Go(func() {
 				defer box.refusals.endCount()
 				defer func() { <-slots }()
 				u.forward(box, stream)
 			})
 		default:
 			u.countRefused(box)
-			errand.Go(func() { refuseStream(stream, "too many connections are open in this sandbox") })
+			safego.Go(func() { refuseStream(stream, "too many connections are open in this sandbox") })
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 	}
 	over := make(chan struct{})
 	defer close(over)
-	errand.Go(func() { // what is gone, or given up, needs no answers any more
+	safego.Go(func() { // what is gone, or given up, needs no answers any more
 		select {
 		case <-box.session.Done():
 			far.hearOut(ctx, over)
@@ -120,7 +120,7 @@ func (c *toGateway) hearOut(ctx context.Context, over <-chan struct{}) {
 func (u uplink) firstFrame(wire *channel.Wire, stream *channel.Conn) (channel.FrameType, []byte, error) {
 	read := make(chan struct{})
 	var watch sync.WaitGroup
-	errand.In(&watch, func() { u.expire(wire, stream, read) })
+	safego.In(&watch, func() { u.expire(wire, stream, read) })
 	kind, first, err := stream.ReadFrame()
 	close(read)
 	watch.Wait()

@@ -6,23 +6,23 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // Scanning is what becomes of secrets and personal data that are found in what goes out of
 // a sandbox, by the way that it takes.
 type Scanning struct {
-	Output   scan.Plan // what commands write, to whoever reads it
-	Files    scan.Plan // files that clients read
-	Requests scan.Plan // what is sent to hosts, as far as it can be read, and asked of registries
+	Output   dlp.Plan // what commands write, to whoever reads it
+	Files    dlp.Plan // files that clients read
+	Requests dlp.Plan // what is sent to hosts, as far as it can be read, and asked of registries
 }
 
 // ScanningOf is what a document has done, or a stricter one of those that narrow it. Of one
 // that only observes all is reported, and nothing redacted or blocked.
 func ScanningOf(p *Policy) Scanning {
-	return scanningOf(p, func(l *Policy, s scan.Plan) scan.Plan {
+	return scanningOf(p, func(l *Policy, s dlp.Plan) dlp.Plan {
 		if l.observes {
-			return s.AtMost(scan.Report)
+			return s.AtMost(dlp.Report)
 		}
 		return s
 	})
@@ -30,10 +30,10 @@ func ScanningOf(p *Policy) Scanning {
 
 // ScanningMeant is what would be done if no document only observed.
 func ScanningMeant(p *Policy) Scanning {
-	return scanningOf(p, func(_ *Policy, s scan.Plan) scan.Plan { return s })
+	return scanningOf(p, func(_ *Policy, s dlp.Plan) dlp.Plan { return s })
 }
 
-func scanningOf(p *Policy, by func(*Policy, scan.Plan) scan.Plan) Scanning {
+func scanningOf(p *Policy, by func(*Policy, dlp.Plan) dlp.Plan) Scanning {
 	var s Scanning
 	for _, l := range p.layers() {
 		s.Output = s.Output.Stricter(by(l, l.scanning.Output))
@@ -50,7 +50,7 @@ func compileScanning(c *compiler, v value) {
 		on, ok := c.boolean(v)
 		switch {
 		case ok && on:
-			c.policy.scanning = Scanning{Output: scan.Plan{Secrets: scan.Redact}, Files: scan.Plan{Secrets: scan.Report}, Requests: scan.Plan{Secrets: scan.Report}}
+			c.policy.scanning = Scanning{Output: dlp.Plan{Secrets: dlp.Redact}, Files: dlp.Plan{Secrets: dlp.Report}, Requests: dlp.Plan{Secrets: dlp.Report}}
 			c.explainEnforced(v, "secrets in what commands write are redacted, and those in files that clients read and in requests to hosts are on record")
 			c.scansRequests = &v
 		case ok:
@@ -67,48 +67,48 @@ func compileScanning(c *compiler, v value) {
 	s.Files.Secrets = c.scanned(o, "files", "in files that clients read")
 	s.Requests.Secrets = c.scanned(o, "requests", "in requests to hosts")
 	personal := c.scanned(o, "pii", "among personal data (addresses of mail, numbers of cards, accounts and phones), where secrets are looked for,")
-	places := []*scan.Plan{&s.Output, &s.Files, &s.Requests}
-	nowhere := !slices.ContainsFunc(places, func(p *scan.Plan) bool { return p.Secrets != scan.Off })
-	if f, given := o.fields["pii"]; given && personal != scan.Off && nowhere {
+	places := []*dlp.Plan{&s.Output, &s.Files, &s.Requests}
+	nowhere := !slices.ContainsFunc(places, func(p *dlp.Plan) bool { return p.Secrets != dlp.Off })
+	if f, given := o.fields["pii"]; given && personal != dlp.Off && nowhere {
 		c.failAt(f.node, "%s is %s, and nothing is scanned: give output, files or requests, too", f.path, personal)
 	}
 	for _, place := range places {
-		if place.Secrets != scan.Off {
+		if place.Secrets != dlp.Off {
 			place.Personal = personal
 		}
 	}
-	if f, given := o.fields["requests"]; given && s.Requests.Secrets != scan.Off {
+	if f, given := o.fields["requests"]; given && s.Requests.Secrets != dlp.Off {
 		c.scansRequests = &f
 	}
 }
 
 // scanned reads the word of one place.
-func (c *compiler) scanned(o *object, key, what string) scan.Outcome {
+func (c *compiler) scanned(o *object, key, what string) dlp.Outcome {
 	f, given := o.fields[key]
 	if !given {
-		return scan.Off
+		return dlp.Off
 	}
-	word, ok := c.readWord(f, scan.Words()...)
+	word, ok := c.readWord(f, dlp.Words()...)
 	if !ok {
-		return scan.Off
+		return dlp.Off
 	}
-	for outcome, known := range scan.Words() {
+	for outcome, known := range dlp.Words() {
 		if word != known {
 			continue
 		}
-		switch o := scan.Outcome(outcome); o {
-		case scan.Off:
+		switch o := dlp.Outcome(outcome); o {
+		case dlp.Off:
 			c.explainEnforced(f, "nothing is looked for %s", what)
-		case scan.Report:
+		case dlp.Report:
 			c.explainEnforced(f, "what is found %s goes out, and is on record", what)
-		case scan.Redact:
+		case dlp.Redact:
 			c.explainEnforced(f, "what is found %s is replaced by asterisks, and is on record", what)
-		case scan.Block:
+		case dlp.Block:
 			c.explainEnforced(f, "what is found %s does not go out, nor does what comes after it, and is on record", what)
 		}
-		return scan.Outcome(outcome)
+		return dlp.Outcome(outcome)
 	}
-	return scan.Off
+	return dlp.Off
 }
 
 // maxUnseen is how many hosts are named that can't be looked into.

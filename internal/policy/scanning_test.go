@@ -5,17 +5,17 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 func TestScanning(t *testing.T) {
 	for text, want := range map[string]policy.Scanning{
 		"":                                 {},
 		"false":                            {},
-		"true":                             {Output: scan.Plan{Secrets: scan.Redact}, Files: scan.Plan{Secrets: scan.Report}, Requests: scan.Plan{Secrets: scan.Report}},
-		"{ output: block, files: redact }": {Output: scan.Plan{Secrets: scan.Block}, Files: scan.Plan{Secrets: scan.Redact}},
-		"{ output: report, files: off, requests: off, pii: redact }": {Output: scan.Plan{Secrets: scan.Report, Personal: scan.Redact}},
-		"{ requests: block, pii: report }":                           {Requests: scan.Plan{Secrets: scan.Block, Personal: scan.Report}},
+		"true":                             {Output: dlp.Plan{Secrets: dlp.Redact}, Files: dlp.Plan{Secrets: dlp.Report}, Requests: dlp.Plan{Secrets: dlp.Report}},
+		"{ output: block, files: redact }": {Output: dlp.Plan{Secrets: dlp.Block}, Files: dlp.Plan{Secrets: dlp.Redact}},
+		"{ output: report, files: off, requests: off, pii: redact }": {Output: dlp.Plan{Secrets: dlp.Report, Personal: dlp.Redact}},
+		"{ requests: block, pii: report }":                           {Requests: dlp.Plan{Secrets: dlp.Block, Personal: dlp.Report}},
 	} {
 		document := "name: x\n"
 		if text != "" {
@@ -43,14 +43,14 @@ func TestScanning(t *testing.T) {
 
 // TestScanningIsOnlyMadeStricter: what narrows a policy takes nothing of its scanning back.
 func TestScanningIsOnlyMadeStricter(t *testing.T) {
-	words := scan.Words()
+	words := dlp.Words()
 	for a, one := range words {
 		for b, other := range words {
 			p := parsed(t, "credentials: { secret_scanning: { output: "+one+", files: report, pii: "+other+" } }\n")
 			by := parsed(t, "name: by\ncredentials: { secret_scanning: { output: "+other+" } }\n")
 			both, ok := p.NarrowedBy(by)
 			got := policy.ScanningOf(both)
-			if !ok || got.Output.Secrets != scan.Outcome(max(a, b)) || got.Output.Personal < policy.ScanningOf(p).Output.Personal || got.Files != policy.ScanningOf(p).Files {
+			if !ok || got.Output.Secrets != dlp.Outcome(max(a, b)) || got.Output.Personal < policy.ScanningOf(p).Output.Personal || got.Files != policy.ScanningOf(p).Files {
 				t.Errorf("%s narrowed by %s: %+v", one, other, got)
 			}
 		}
@@ -61,15 +61,15 @@ func TestScanningIsOnlyMadeStricter(t *testing.T) {
 // observes; one that narrows it and does not is obeyed.
 func TestScanningThatOnlyObserves(t *testing.T) {
 	p := parsed(t, "mode: observe\ncredentials: { secret_scanning: { output: redact, files: block, requests: block, pii: block } }\n")
-	report := scan.Plan{Secrets: scan.Report, Personal: scan.Report}
+	report := dlp.Plan{Secrets: dlp.Report, Personal: dlp.Report}
 	if got := policy.ScanningOf(p); got != (policy.Scanning{Output: report, Files: report, Requests: report}) {
 		t.Errorf("%+v", got)
 	}
-	if got := policy.ScanningMeant(p); got.Output != (scan.Plan{Secrets: scan.Redact, Personal: scan.Block}) || got.Requests.Secrets != scan.Block {
+	if got := policy.ScanningMeant(p); got.Output != (dlp.Plan{Secrets: dlp.Redact, Personal: dlp.Block}) || got.Requests.Secrets != dlp.Block {
 		t.Errorf("%+v", got)
 	}
 	both, ok := p.NarrowedBy(parsed(t, "name: by\ncredentials: { secret_scanning: { files: redact } }\n"))
-	if got := policy.ScanningOf(both); !ok || got.Files.Secrets != scan.Redact || got.Files.Personal != scan.Report || got.Requests.Secrets != scan.Report {
+	if got := policy.ScanningOf(both); !ok || got.Files.Secrets != dlp.Redact || got.Files.Personal != dlp.Report || got.Requests.Secrets != dlp.Report {
 		t.Errorf("%+v", got)
 	}
 }

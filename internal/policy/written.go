@@ -5,7 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // The kinds of values in a document. Each says how it is written, as far as a JSON Schema
@@ -153,7 +153,7 @@ func wordsOfKinds() map[reflect.Type][]string {
 		reflect.TypeFor[operator]():        {"eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains"},
 		reflect.TypeFor[mountMode]():       {"read_only", "read_write"},
 		reflect.TypeFor[environmentMode](): {"ephemeral", "persistent"},
-		reflect.TypeFor[outcomeWord]():     scan.Words(),
+		reflect.TypeFor[outcomeWord]():     dlp.Words(),
 		reflect.TypeFor[justInTime]():      {"just_in_time"},
 		reflect.TypeFor[restricted]():      {"restricted"},
 		reflect.TypeFor[denyAll]():         {"deny_all"},

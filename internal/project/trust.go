@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // lockPoll is how often the lock of the file is asked for.
@@ -133,5 +133,5 @@ func change(ctx context.Context, file string, do func(allowed)) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Replace(file, text, 0o600)
+	return atomicfile.Replace(file, text, 0o600)
 }

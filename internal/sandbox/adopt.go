@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/recovery"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // adopter takes sandboxes over from the daemon before. It tells the tidier of those that
@@ -162,7 +162,7 @@ func (a *adopter) adopted(ctx context.Context, s *Sandbox) {
 
 // takeOver finds out whether the sandbox runs or is frozen. The keeper knows: a
 // freeze or thaw that it has begun it ends, whatever becomes of the daemon.
-func (a *adopter) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, saved *waiting.Saved) error {
+func (a *adopter) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, saved *suspend.Saved) error {
 	k, err := a.tidier.AtRest(ctx, k)
 	cfg := a.assembly.waitConfig(s)
 	switch {
@@ -181,20 +181,20 @@ func (a *adopter) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, sa
 		if err := freeze(ctx, a.cfg.Shelf.Path(k.ID)); err != nil {
 			return fmt.Errorf("it is frozen, and its image is not whole: %w", err)
 		}
-		s.waits = waiting.TakeOver(a.remover.background.ctx, cfg, *saved)
+		s.waits = suspend.TakeOver(a.remover.background.ctx, cfg, *saved)
 		return nil
 	case saved != nil:
 		if err := a.takeBack(ctx, s, cfg.Body, saved); err != nil {
 			return err
 		}
 	}
-	s.waits = waiting.TakeOverRunning(a.remover.background.ctx, cfg)
+	s.waits = suspend.TakeOverRunning(a.remover.background.ctx, cfg)
 	return nil
 }
 
 // takeBack is for a sandbox that runs though the previous daemon was freezing or
 // thawing it: what is left of an image is dropped.
-func (a *adopter) takeBack(ctx context.Context, s *Sandbox, body waiting.Body, saved *waiting.Saved) error {
+func (a *adopter) takeBack(ctx context.Context, s *Sandbox, body suspend.Body, saved *suspend.Saved) error {
 	a.cfg.Log.Warn("a freeze or thaw was interrupted by the daemon's end; the sandbox runs", "sandbox", s.info.ID)
 	if body != nil {
 		// Of what runs this only makes sure that the keeper knows its processes.

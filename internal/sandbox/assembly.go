@@ -13,8 +13,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/baseline"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // assembly joins a sandbox with all that does something with it.
@@ -23,7 +23,7 @@ type assembly struct {
 	tracker   *tracker
 	remover   *remover
 	guests    *guestCaller
-	inventory *inventory.Book
+	inventory *baseline.Book
 	commands  *commands.Runner
 }
 
@@ -33,7 +33,7 @@ func (a *assembly) sandbox(info Info, p *policy.Policy, inst engine.Instance) *S
 	s.inventory = a.inventory.Of(info, s.isOver)
 	s.commands = a.commands.In(commands.Place{
 		Info: info, Limit: p.Resources().Timeout, Inventory: s.inventory, Clients: s.clients,
-		Waits:   func() *waiting.List { return s.waits },
+		Waits:   func() *suspend.List { return s.waits },
 		State:   func() State { state, _ := s.State(); return state },
 		Kill:    func(ctx context.Context) error { return inst.Signal(ctx, 9) },
 		Elevate: func(ctx context.Context, e commands.Elevated) (int, error) { return a.elevate(ctx, inst, e) },
@@ -79,19 +79,19 @@ func rootsEnvironment() []string {
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // waitConfig is how the list of a sandbox's holds reaches it.
-func (a *assembly) waitConfig(s *Sandbox) waiting.Config {
+func (a *assembly) waitConfig(s *Sandbox) suspend.Config {
 	id := s.info.ID
-	cfg := waiting.Config{
+	cfg := suspend.Config{
 		Sandbox: id, Owner: cmp.Or(s.info.Owner.Token, id), Queue: a.cfg.Queue, Shelf: a.cfg.Shelf, After: a.cfg.FreezeAfter, Log: a.cfg.Log,
 		Clocks: func(ctx context.Context, stopped bool) error { return a.guests.stopClocks(ctx, id, stopped) },
 		Woken:  func(ctx context.Context) error { return a.guests.wakeGuest(ctx, id) },
 		Anew:   func(ctx context.Context) error { return a.guests.configureAnew(ctx, s) },
-		Remember: func(ctx context.Context, saved *waiting.Saved) error {
+		Remember: func(ctx context.Context, saved *suspend.Saved) error {
 			return a.guests.rememberInfo(ctx, s.info, saved)
 		},
-		Record: func(ctx context.Context, c waiting.Change) { a.recordFreeze(ctx, id, c) },
+		Record: func(ctx context.Context, c suspend.Change) { a.recordFreeze(ctx, id, c) },
 		Lost:   func(reason string) { a.remover.loseSandbox(s, reason) },
-		Moved:  func(to waiting.State) { a.tracker.followMove(s, to) },
+		Moved:  func(to suspend.State) { a.tracker.followMove(s, to) },
 		Still:  func(still bool) { a.tracker.stoodStill(s, still) },
 		Memory: func(ctx context.Context) int64 {
 			stats, err := s.instance.Stats(ctx)
@@ -108,14 +108,14 @@ func (a *assembly) waitConfig(s *Sandbox) waiting.Config {
 	return cfg
 }
 
-func (a *assembly) recordFreeze(ctx context.Context, id string, c waiting.Change) {
+func (a *assembly) recordFreeze(ctx context.Context, id string, c suspend.Change) {
 	change := admission.FreezeChange{Outcome: audit.Thawed, Approvals: c.Approvals, Bytes: c.Bytes, Took: c.Took, Frozen: c.Frozen, Files: c.Files, Reason: c.Problem}
 	switch {
 	case c.Problem != "":
 		change.Outcome = audit.Failed
-	case c.To == waiting.Frozen:
+	case c.To == suspend.Frozen:
 		change.Outcome = audit.Frozen
-	case c.To == waiting.Paused:
+	case c.To == suspend.Paused:
 		change.Outcome = audit.Paused
 	case c.Pause:
 		change.Outcome = audit.Resumed

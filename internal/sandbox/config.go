@@ -12,16 +12,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outputscan"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -39,9 +39,9 @@ type Config struct {
 	// Host is how much sandboxes may be promised together.
 	Host quota.Host
 	// Scans are the rules for what leaves sandboxes; nil: all that there are.
-	Scans func() *scan.Set
+	Scans func() *dlp.Set
 	// Hold counts what is kept for whoever asks in a context; nil: nobody does.
-	Hold outgoing.Hold
+	Hold outputscan.Hold
 	// Warm has a sandbox of the template code-interpreter start a kernel before anybody has
 	// claimed it; nil: kernels start with their first cells.
 	Warm func(ctx context.Context, u commands.Unclaimed) error
@@ -76,7 +76,7 @@ type Config struct {
 	// may write that live is known.
 	Written *written.Record
 	// Hidden keeps what ignore files hide of the host; nil: it is not kept.
-	Hidden *mounts.Hidden
+	Hidden *mountpolicy.Hidden
 	// Projects and Copies: see mounts.Rules.
 	Projects func() ([]string, error)
 	Copies   string
@@ -89,11 +89,11 @@ type Config struct {
 	DefaultTemplate string
 	// Queue tells what people have not answered yet; Shelf is where frozen
 	// sandboxes lie, and FreezeAfter how long a person has before one is frozen.
-	Queue       waiting.Queue
-	Shelf       *waiting.Shelf
+	Queue       suspend.Queue
+	Shelf       *suspend.Shelf
 	FreezeAfter time.Duration
 	// Homes has what agents keep from one sandbox to the next; nil: nothing is kept.
-	Homes *homes.Shelf
+	Homes *agenthome.Shelf
 	// Snapshots is where copies of sandboxes lie; nil: there are none, and none are
 	// made.
 	Snapshots *snapshots.Store
@@ -127,7 +127,7 @@ func (c *Config) fillDefaults() {
 		c.Journal = journal.NewMemory()
 	}
 	if c.Scans == nil {
-		c.Scans = sync.OnceValue(func() *scan.Set { return scan.NewSet(slices.Concat(secrets.Rules(), personal.Rules())...) })
+		c.Scans = sync.OnceValue(func() *dlp.Set { return dlp.NewSet(slices.Concat(secrets.Rules(), personal.Rules())...) })
 	}
 	if c.Boot == nil {
 		c.Boot = sinceBoot

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
@@ -118,7 +118,7 @@ func (m *Manager) Fork(ctx context.Context, id string, count int, l Lifetime) (_
 	group.SetLimit(forksAtOnce)
 	for i := range copies {
 		group.Go(func() error {
-			copies[i].Err = errand.Try(func() (err error) {
+			copies[i].Err = safego.Try(func() (err error) {
 				copies[i].Sandbox, err = m.Create(ctx, forkRequest(s, from, l))
 				return err
 			})

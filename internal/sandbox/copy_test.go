@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 )
 
@@ -117,7 +117,7 @@ func TestWhatCanNotBeCopied(t *testing.T) {
 	s := newStudio(t)
 	shared := t.TempDir()
 	req := s.request(house)
-	req.Mounts = []mounts.Mount{{Source: shared, Destination: "/workspace", ReadWrite: true}}
+	req.Mounts = []mountpolicy.Mount{{Source: shared, Destination: "/workspace", ReadWrite: true}}
 	mounted := s.create(req).Info().ID
 	plan := s.request(house)
 	plan.Plan = true
@@ -489,7 +489,7 @@ func TestRequestsForCopies(t *testing.T) {
 	}{
 		"a template":  {sandbox.Request{Snapshot: "mine", Template: "plain", Owner: req.Owner}, fault.ErrInvalid},
 		"an engine":   {sandbox.Request{Snapshot: "mine", Engine: "camera", Owner: req.Owner}, fault.ErrInvalid},
-		"mounts":      {sandbox.Request{Snapshot: "mine", Mounts: []mounts.Mount{{Source: "/tmp", Destination: "/x"}}, Owner: req.Owner}, fault.ErrInvalid},
+		"mounts":      {sandbox.Request{Snapshot: "mine", Mounts: []mountpolicy.Mount{{Source: "/tmp", Destination: "/x"}}, Owner: req.Owner}, fault.ErrInvalid},
 		"a plan":      {sandbox.Request{Snapshot: "mine", Plan: true, Owner: req.Owner}, fault.ErrInvalid},
 		"another's":   {sandbox.Request{Snapshot: "mine", Owner: sandbox.Owner{Token: "tok-2"}}, fault.ErrNotFound},
 		"the host's":  {sandbox.Request{Snapshot: "mine"}, fault.ErrNotFound},

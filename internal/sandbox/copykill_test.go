@@ -19,7 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 )
 
@@ -72,7 +72,7 @@ func (w *world) startCopier(ctx context.Context) (*daemon, error) {
 		Trust:     func(context.Context) ([]byte, []string, error) { return []byte(certificate), nil, nil },
 		ClientEnv: func() map[string]string { return nil },
 		AgentDir:  w.path("agent"), EmptyFile: "/dev/null", PolicyDir: w.path("policies"), BaselineDir: w.path("baselines"), DefaultTemplate: "plain",
-		Queue: answered{}, Shelf: waiting.NewShelf(w.path("frozen"), waiting.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
+		Queue: answered{}, Shelf: suspend.NewShelf(w.path("frozen"), suspend.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
 		Log: quiet, Journal: file, Reserve: 1, Snapshots: kept,
 	})
 	return d, d.Recover(ctx)

@@ -28,7 +28,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -283,7 +283,7 @@ func (s *studio) begin(digest string) {
 		},
 		ClientEnv: func() map[string]string { return nil }, AgentDir: filepath.Join(s.dir, "agent"), EmptyFile: filepath.Join(s.dir, "agent", "empty"),
 		Own: []string{s.dir}, PolicyDir: filepath.Join(s.dir, "policies"), BaselineDir: filepath.Join(s.dir, "baselines"), DefaultTemplate: "plain",
-		Queue: nobody{}, Shelf: waiting.NewShelf(filepath.Join(s.dir, "frozen"), waiting.Room{Bytes: 1 << 30, Count: 10}), FreezeAfter: time.Second,
+		Queue: nobody{}, Shelf: suspend.NewShelf(filepath.Join(s.dir, "frozen"), suspend.Room{Bytes: 1 << 30, Count: 10}), FreezeAfter: time.Second,
 		Log: quiet, Snapshots: store, Reserve: 1, Secrets: s.secrets,
 		TrustHosts: func(context.Context, []string) ([]byte, error) { return nil, nil },
 	})

@@ -10,11 +10,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // creator makes sandboxes.
@@ -147,7 +147,7 @@ func (c *creator) launch(ctx context.Context, p *creationPlan, req Request) (*Sa
 	if p.info.IsCopy() {
 		s.inventory.Distrust()
 	}
-	s.waits = waiting.New(c.remover.background.ctx, c.assembly.waitConfig(s))
+	s.waits = suspend.New(c.remover.background.ctx, c.assembly.waitConfig(s))
 	if err := c.introduce(ctx, s, p, req); err != nil {
 		c.tellWhy(context.WithoutCancel(ctx), p.info.ID, inst, err)
 		if derr := inst.Destroy(context.WithoutCancel(ctx)); derr != nil {
@@ -210,7 +210,7 @@ func (c *creator) introduce(ctx context.Context, s *Sandbox, p *creationPlan, re
 	defer cancel()
 	var both errgroup.Group
 	both.Go(func() error {
-		return errand.Try(func() error {
+		return safego.Try(func() error {
 			if err := c.guests.rememberInfo(ctx, p.info, nil); err != nil {
 				return err
 			}
@@ -219,7 +219,7 @@ func (c *creator) introduce(ctx context.Context, s *Sandbox, p *creationPlan, re
 		})
 	})
 	both.Go(func() error {
-		return errand.Try(func() error { return c.guests.configure(ctx, p.identity(req.Env)) })
+		return safego.Try(func() error { return c.guests.configure(ctx, p.identity(req.Env)) })
 	})
 	if err := both.Wait(); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // documents are the policies and lockfiles that sandboxes were made with, in files by
@@ -36,7 +36,7 @@ func (d documents) keepPolicy(digest string, text []byte) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	if err := wholefile.Replace(path, text, 0o600); err != nil {
+	if err := atomicfile.Replace(path, text, 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the policy can't be kept in %s", d.dir)
 	}
 	return nil

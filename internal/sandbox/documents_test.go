@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // requirements is one pin with a made-up hash.
@@ -34,10 +34,10 @@ func TestLockfilesAreGuarded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rw := []mounts.Mount{{Source: dir, Destination: "/w", ReadWrite: true}}
+	rw := []mountpolicy.Mount{{Source: dir, Destination: "/w", ReadWrite: true}}
 	twice := given(inRoot)
 	twice.Sources = append(twice.Sources, twice.Sources...)
-	rules := mounts.Rules{}
+	rules := mountpolicy.Rules{}
 	over, err := rules.Lay(t.Context(), rw, decidingFiles(Request{Lock: twice}))
 	if err != nil || len(over) != 2 || over[1].Source != inRoot || over[1].Destination != "/w/requirements.txt" || !over[1].ReadOnly {
 		t.Errorf("got %+v, %v; want one read-only mount over the lockfile", over, err)
@@ -45,7 +45,7 @@ func TestLockfilesAreGuarded(t *testing.T) {
 	if over, err := rules.Lay(t.Context(), rw, decidingFiles(Request{Lock: given(inDeep)})); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("a lockfile in a subdirectory of a read-write mount: got %v, %v, want a refusal", over, err)
 	}
-	ro := []mounts.Mount{{Source: dir, Destination: "/w"}}
+	ro := []mountpolicy.Mount{{Source: dir, Destination: "/w"}}
 	if over, err := rules.Lay(t.Context(), ro, decidingFiles(Request{Lock: given(inDeep)})); err != nil || len(over) != 1 {
 		t.Errorf("under a read-only mount nothing is needed, got %+v, %v", over, err)
 	}
@@ -122,7 +122,7 @@ func TestAPlanWritesNoMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, planned := range []bool{false, true} {
-		got, err := mounts.Rules{}.Lay(t.Context(), askedMounts(Request{Policy: p, Plan: planned, Mounts: []mounts.Mount{{Source: ours, Destination: "/workspace", ReadWrite: true}}}), nil)
+		got, err := mountpolicy.Rules{}.Lay(t.Context(), askedMounts(Request{Policy: p, Plan: planned, Mounts: []mountpolicy.Mount{{Source: ours, Destination: "/workspace", ReadWrite: true}}}), nil)
 		if err != nil || len(got) != 2 {
 			t.Fatalf("%+v, %v", got, err)
 		}

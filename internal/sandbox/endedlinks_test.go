@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestLinksThatEndedSandboxesLeft: a link lies in a directory that a sandbox was given to write
@@ -25,7 +25,7 @@ func TestLinksThatEndedSandboxesLeft(t *testing.T) {
 	must(t, os.Symlink(secret, filepath.Join(mine, "link"))) // the person's, where no sandbox could write
 	shows := func(source string, readWrite bool) error {
 		req := s.request(house)
-		req.Mounts = []mounts.Mount{{Source: source, Destination: "/w", ReadWrite: readWrite}}
+		req.Mounts = []mountpolicy.Mount{{Source: source, Destination: "/w", ReadWrite: readWrite}}
 		one, err := s.Create(t.Context(), req)
 		if err == nil {
 			err = s.Destroy(t.Context(), one.Info().ID)
@@ -69,7 +69,7 @@ func TestASandboxWaitsForTheRecord(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(s.dir, "written"), 0o700)) // in the file's place
 	req := s.request(house)
 	s.create(req) // the control: it may write nothing of the host
-	req.Mounts = []mounts.Mount{{Source: t.TempDir(), Destination: "/w", ReadWrite: true}}
+	req.Mounts = []mountpolicy.Mount{{Source: t.TempDir(), Destination: "/w", ReadWrite: true}}
 	if one, err := s.Create(t.Context(), req); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), "where sandboxes may write can't be kept") {
 		t.Errorf("got %v, %v", one, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/expiry"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 )
 
@@ -14,10 +14,10 @@ func (m *Manager) Lives(ctx context.Context, s *Sandbox) bool { return s.invento
 // AwaitEnds returns when all clocks that are announced and over have been told of.
 func (m *Manager) AwaitEnds() {
 	const last = "the last that is over"
-	m.tracker.ends.Start(last, ends.Terms{TTL: 1}, 0)
+	m.tracker.ends.Start(last, expiry.Terms{TTL: 1}, 0)
 	m.tracker.ends.Announce(last)
 	defer m.tracker.ends.Drop(last)
-	for m.tracker.ends.Set(last, ends.Terms{TTL: 1}) == nil { // it takes no new terms once it is over
+	for m.tracker.ends.Set(last, expiry.Terms{TTL: 1}) == nil { // it takes no new terms once it is over
 		runtime.Gosched()
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // SetLifetime replaces when the sandbox ends, from now on. A lease that is not asked for stays; see
@@ -80,7 +80,7 @@ func (m *Manager) ReapAbandoned(ctx context.Context) {
 func (s *Sandbox) abandoned() bool {
 	waits := s.waits.View()
 	s.mu.Lock()
-	quiet := s.state == Running && !s.info.Linger && !s.lifetime.HasEnd() && len(waits.Holds) == 0 && waits.State == waiting.Running
+	quiet := s.state == Running && !s.info.Linger && !s.lifetime.HasEnd() && len(waits.Holds) == 0 && waits.State == suspend.Running
 	s.mu.Unlock()
 	return quiet && s.clients.Gone()
 }

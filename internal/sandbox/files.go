@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outputscan"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/transfers"
 )
 
@@ -24,7 +24,7 @@ type inside struct {
 	cfg        *Config
 	registry   *registry
 	background *background
-	outgoing   *outgoing.Scanner
+	outgoing   *outputscan.Scanner
 }
 
 // File does an operation on the sandbox's files that is one reply: stat, mkdir,

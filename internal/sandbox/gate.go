@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // What the host must have for another sandbox.
@@ -26,13 +26,13 @@ const (
 // is let in may still be refused for the same reason later: that is then an ordinary
 // failure.
 type gate struct {
-	turns   *turns.Shares
+	turns   *fairqueue.Shares
 	dir     string // on the file system that sandboxes' files are on
 	reserve int64  // bytes that stay free there
 }
 
 func newGate(dir string, reserve int64) *gate {
-	return &gate{turns: turns.New(turns.Fair(2*runtime.NumCPU(), createLine)), dir: dir, reserve: reserveOf(reserve)}
+	return &gate{turns: fairqueue.New(fairqueue.Fair(2*runtime.NumCPU(), createLine)), dir: dir, reserve: reserveOf(reserve)}
 }
 
 // reserveOf is a reserve as it is configured, or the default one.
@@ -48,9 +48,9 @@ func reserveOf(configured int64) int64 {
 func (g *gate) enterGate(ctx context.Context, owner string) (leave func(), err error) {
 	bounded, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	_, leave, err = g.turns.Take(turns.For(bounded, owner))
+	_, leave, err = g.turns.Take(fairqueue.For(bounded, owner))
 	switch {
-	case errors.Is(err, turns.ErrCrowded):
+	case errors.Is(err, fairqueue.ErrCrowded):
 		return nil, fault.Exhausted(time.Second, "%d requests of the same owner wait already for their turn to make a sandbox", createLine)
 	case ctx.Err() != nil && err != nil:
 		return nil, ctx.Err()

@@ -17,8 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
@@ -32,7 +32,7 @@ const (
 type guestCaller struct {
 	cfg        *Config
 	blueprints *copies.Blueprints
-	rules      mounts.Rules
+	rules      mountpolicy.Rules
 }
 
 // identity is what a guest is told of itself.
@@ -79,7 +79,7 @@ func (g *guestCaller) showsTheSame(ctx context.Context, info Info) error {
 	if err := g.rules.CheckStill(kept.Spec.Mounts, info.TemplateMounts); err != nil {
 		return err
 	}
-	return mounts.CheckGuards(ctx, kept.Spec.Mounts, g.cfg.OwnPrograms)
+	return mountpolicy.CheckGuards(ctx, kept.Spec.Mounts, g.cfg.OwnPrograms)
 }
 
 // mayShow tells whether the host has nothing in what a sandbox shows by now that nobody may be shown. What an older version made has no
@@ -191,13 +191,13 @@ func (g *guestCaller) wakeGuest(ctx context.Context, id string) error {
 type meta struct {
 	Info
 	// Waiting is what the sandbox is frozen for, written before the freeze begins.
-	Waiting *waiting.Saved `json:"waiting,omitempty"`
+	Waiting *suspend.Saved `json:"waiting,omitempty"`
 }
 
 // rememberInfo has the keeper hand back to the next daemon what is known of a sandbox;
 // all of it but the labels, which may be more than the keeper takes: the journal has
 // those.
-func (g *guestCaller) rememberInfo(ctx context.Context, info Info, saved *waiting.Saved) error {
+func (g *guestCaller) rememberInfo(ctx context.Context, info Info, saved *suspend.Saved) error {
 	info.Labels = nil
 	data, err := json.Marshal(meta{Info: info, Waiting: saved})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestCopiesHideWhatIgnoreFilesHideNow: a sandbox that is made of a snapshot, or by a fork, is made
@@ -22,10 +22,10 @@ func TestCopiesHideWhatIgnoreFilesHideNow(t *testing.T) {
 	for name, hideMore := range map[string]func(at func(string) string) error{
 		"another file": func(at func(string) string) error { return os.WriteFile(at("new.key"), []byte("secret"), 0o600) },
 		"another line": func(at func(string) string) error {
-			return os.WriteFile(at(mounts.IgnoreFile), []byte("*.key\nplain\n"), 0o600)
+			return os.WriteFile(at(mountpolicy.IgnoreFile), []byte("*.key\nplain\n"), 0o600)
 		},
 		"another file above": func(at func(string) string) error {
-			return os.WriteFile(at("../"+mounts.IgnoreFile), []byte("plain\n"), 0o600)
+			return os.WriteFile(at("../"+mountpolicy.IgnoreFile), []byte("plain\n"), 0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,9 +33,9 @@ func TestCopiesHideWhatIgnoreFilesHideNow(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(s.dir, "agent", "empty"), nil, 0o600)) // what lies over hidden files
 			shared := filepath.Join(t.TempDir(), "shared")
 			at := func(name string) string { return filepath.Join(shared, name) }
-			must(t, errors.Join(os.Mkdir(shared, 0o755), os.WriteFile(at("plain"), nil, 0o600), os.WriteFile(at(mounts.IgnoreFile), []byte("*.key\n"), 0o600), os.WriteFile(at("old.key"), []byte("x"), 0o600)))
+			must(t, errors.Join(os.Mkdir(shared, 0o755), os.WriteFile(at("plain"), nil, 0o600), os.WriteFile(at(mountpolicy.IgnoreFile), []byte("*.key\n"), 0o600), os.WriteFile(at("old.key"), []byte("x"), 0o600)))
 			req := s.request(house)
-			req.Mounts = []mounts.Mount{{Source: shared, Destination: "/x"}}
+			req.Mounts = []mountpolicy.Mount{{Source: shared, Destination: "/x"}}
 			source := s.create(req).Info().ID
 			for _, contents := range []engine.Contents{engine.ContentsFiles, engine.ContentsMemory} {
 				_, err := s.Snapshot(t.Context(), source, string(contents), contents)

@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 )
 
 // homeMounts are the mounts of what a request keeps of its home directory; none if it keeps
@@ -22,7 +22,7 @@ func (l *planner) homeMounts(ctx context.Context, req Request, p *creationPlan, 
 	if l.cfg.Homes == nil {
 		return nil, fault.New(fault.ErrUnavailable, "no homes are kept here")
 	}
-	kept, err := l.cfg.Homes.Mounts(ctx, homes.Want{
+	kept, err := l.cfg.Homes.Mounts(ctx, agenthome.Want{
 		Home: req.Home, GID: req.HostGID, Places: req.Keeps, Inside: cmp.Or(req.Account.Home, p.template.Home), Most: most,
 	})
 	for _, k := range kept {
@@ -32,7 +32,7 @@ func (l *planner) homeMounts(ctx context.Context, req Request, p *creationPlan, 
 			}
 		}
 	}
-	p.owned = homes.Above(req.Keeps)
+	p.owned = agenthome.Above(req.Keeps)
 	return kept, err
 }
 
@@ -103,12 +103,12 @@ func (h *homeRoom) isShort() bool { return h.free-h.lost < h.reserve }
 // endCrowded ends sandboxes for what their homes have. Where the disk is short it ends those, too, that keep something of
 // a home where nobody sees how much: see decision 115. It tells whether it has ended one.
 func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (ended bool) {
-	over := r.cfg.Homes.Over(ctx, func(id string) homes.Limit {
+	over := r.cfg.Homes.Over(ctx, func(id string) agenthome.Limit {
 		s, err := r.registry.getSandbox(id)
 		if err != nil {
-			return homes.Limit{} // it is being made, or is gone
+			return agenthome.Limit{} // it is being made, or is gone
 		}
-		return homes.Limit{Bytes: s.info.Limits.DiskBytes, Seen: short && !r.ownKernel(ctx, s.info.Engine)}
+		return agenthome.Limit{Bytes: s.info.Limits.DiskBytes, Seen: short && !r.ownKernel(ctx, s.info.Engine)}
 	})
 	for id, kept := range over {
 		s, err := r.registry.getSandbox(id)
@@ -128,14 +128,14 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (e
 }
 
 // whyEnded says why a sandbox with such a home is ended, whose disk has so many bytes.
-func (h *homeRoom) whyEnded(kept homes.Kept, disk int64) error {
+func (h *homeRoom) whyEnded(kept agenthome.Kept, disk int64) error {
 	switch {
 	case kept.Past != "" && kept.Bytes <= disk:
 		return fault.New(fault.ErrExhausted, "its home %s %s, so that not all of it could be looked at, and it can't be seen how much it has", kept.Name, kept.Past)
 	case kept.Large:
 		return fault.New(fault.ErrExhausted, "its home %s has %d MiB in %s, and its disk is %d MiB", kept.Name, kept.Bytes>>20, excerpt.Count(kept.Entries, "file or directory", "files and directories"), disk>>20)
 	case kept.Unread:
-		return fault.New(fault.ErrExhausted, "its processes hold more open files and mappings than are looked at (%d), or some that take too long, so that it can't be seen how much its home %s has", homes.MostDescriptors, kept.Name)
+		return fault.New(fault.ErrExhausted, "its processes hold more open files and mappings than are looked at (%d), or some that take too long, so that it can't be seen how much its home %s has", agenthome.MostDescriptors, kept.Name)
 	}
 	return fault.New(fault.ErrExhausted, "%d MiB must stay free of the disk that its home %s is on, %d MiB are and %d fewer than a moment ago, and it keeps %s, where it can't be seen how large what they hold is",
 		h.reserve>>20, kept.Name, h.free>>20, h.lost>>20, kept.Unseen)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes/homestest"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome/agenthometest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestHome: one sandbox at a time has a home, whatever becomes of the daemon and of
@@ -21,7 +21,7 @@ import (
 func TestHome(t *testing.T) {
 	t.Parallel()
 	d := newWorld(t).daemon(t)
-	req := sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: "work"}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
+	req := sandbox.Request{Home: agenthome.Home{UID: os.Getuid(), Name: "work"}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
 	refused := func(when string, req sandbox.Request, kind error, want string) {
 		t.Helper()
 		if _, err := d.Create(t.Context(), ask(t, req)); !errors.Is(err, kind) || !strings.Contains(err.Error(), want) {
@@ -50,7 +50,7 @@ func TestHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	over := req
-	over.Mounts = []mounts.Mount{{Source: t.TempDir(), Destination: second.WritableMounts[0] + "/inner"}}
+	over.Mounts = []mountpolicy.Mount{{Source: t.TempDir(), Destination: second.WritableMounts[0] + "/inner"}}
 	refused("a mount in it", over, fault.ErrInvalid, "lie in each other")
 	over.Mounts[0].Destination = strings.TrimSuffix(second.WritableMounts[0], "/.claude")
 	refused("a mount around it", over, fault.ErrInvalid, "lie in each other")
@@ -67,10 +67,10 @@ func TestAHomeThatIsHeldUnseen(t *testing.T) {
 	w := newWorld(t)
 	d := w.daemon(t)
 	ids := map[string]string{}
-	for name, way := range map[string]string{"sends": homestest.Sent, "opens": homestest.Open} {
-		s := d.create(t, sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}})
+	for name, way := range map[string]string{"sends": agenthometest.Sent, "opens": agenthometest.Open} {
+		s := d.create(t, sandbox.Request{Home: agenthome.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}})
 		ids[name] = s.Info().ID
-		homestest.Start(t, way, w.path("homes", strconv.Itoa(os.Getuid()), name, ".claude"))
+		agenthometest.Start(t, way, w.path("homes", strconv.Itoa(os.Getuid()), name, ".claude"))
 	}
 	w.Reserve = shortReserve(t, w)
 	w.OwnKernel = true
@@ -91,9 +91,9 @@ func TestAHomeThatIsHeldUnseen(t *testing.T) {
 // one of both may make a socket. It ends with the one that has it; all others go on.
 func TestWhoCouldHaveSentAMessageEndsWithIt(t *testing.T) {
 	t.Parallel()
-	ways := map[string]string{homestest.Sent: "1 open files in messages that nobody has received"}
+	ways := map[string]string{agenthometest.Sent: "1 open files in messages that nobody has received"}
 	if os.Geteuid() == 0 { // others see no sockets that nobody shows
-		ways[homestest.Polled] = "1 sockets that no process has open"
+		ways[agenthometest.Polled] = "1 sockets that no process has open"
 	}
 	for way, what := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -114,8 +114,8 @@ func wantSendersEnd(t *testing.T, way, what string) {
 		t.Fatal(err)
 	}
 	show := func(name, source string, write bool) sandbox.Request {
-		req := sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
-		req.Mounts = []mounts.Mount{{Source: source, Destination: "/project", ReadWrite: write}}
+		req := sandbox.Request{Home: agenthome.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
+		req.Mounts = []mountpolicy.Mount{{Source: source, Destination: "/project", ReadWrite: write}}
 		return req
 	}
 	ids := map[string]string{}
@@ -124,7 +124,7 @@ func wantSendersEnd(t *testing.T, way, what string) {
 	} {
 		ids[name] = d.create(t, req).Info().ID
 	}
-	homestest.Start(t, way, w.path("homes", strconv.Itoa(os.Getuid()), "receives", ".claude"))
+	agenthometest.Start(t, way, w.path("homes", strconv.Itoa(os.Getuid()), "receives", ".claude"))
 	w.Reserve = shortReserve(t, w)
 	d.next(t)
 	await(t, "two end", func() bool { return len(d.List()) == 1 })
@@ -142,11 +142,11 @@ func TestNobodyButSendersEndsForMessages(t *testing.T) {
 	project := t.TempDir()
 	ids := map[string]string{}
 	for _, name := range []string{"copies", "beside"} {
-		req := sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
-		req.Mounts = []mounts.Mount{{Source: project, Destination: "/project", ReadWrite: true}}
+		req := sandbox.Request{Home: agenthome.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
+		req.Mounts = []mountpolicy.Mount{{Source: project, Destination: "/project", ReadWrite: true}}
 		ids[name] = d.create(t, req).Info().ID
 	}
-	homestest.Start(t, homestest.Copies, w.path("homes", strconv.Itoa(os.Getuid()), "copies", ".claude"))
+	agenthometest.Start(t, agenthometest.Copies, w.path("homes", strconv.Itoa(os.Getuid()), "copies", ".claude"))
 	w.Reserve = shortReserve(t, w)
 	d.next(t)
 	await(t, "one ends", func() bool { return len(d.List()) == 1 })

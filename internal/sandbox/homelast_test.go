@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 )
 
 // shortReserve is a reserve with which the disk of the homes is short, and not all but full: it is half as much again that is to stay free.
@@ -29,7 +29,7 @@ func TestADiskThatIsAllButFullEndsHomes(t *testing.T) {
 	d := w.daemon(t)
 	var ids []string
 	for _, name := range []string{"old", "new"} {
-		ids = append(ids, d.create(t, sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}).Info().ID)
+		ids = append(ids, d.create(t, sandbox.Request{Home: agenthome.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}).Info().ID)
 	}
 	without := d.create(t, sandbox.Request{}).Info().ID
 	w.Reserve = 1 << 59 // no disk has as much

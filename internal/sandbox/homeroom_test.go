@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 )
 
 // TestAMessageOnItsWayIsNoHiding: descriptors that are in messages at one look alone end no sandbox, however short the disk is;
@@ -31,14 +31,14 @@ func TestAMessageOnItsWayIsNoHiding(t *testing.T) {
 func TestWhyAHomeEndsItsSandbox(t *testing.T) {
 	t.Parallel()
 	var room homeRoom
-	for want, kept := range map[string]homes.Kept{
-		"in 200001 files and directories":                          {Large: true, Entries: 200_001, Unseen: homes.Unseen{Messages: 3}},
+	for want, kept := range map[string]agenthome.Kept{
+		"in 200001 files and directories":                          {Large: true, Entries: 200_001, Unseen: agenthome.Unseen{Messages: 3}},
 		"its home  has more than 500 directories in each other":    {Large: true, Past: "has more than 500 directories in each other", Bytes: 1 << 20},
 		"has 2048 MiB in 3 files":                                  {Large: true, Past: "has more than 500 directories in each other", Bytes: 2 << 30, Entries: 3},
-		"than are looked at":                                       {Unread: true, Unseen: homes.Unseen{Messages: 3}},
-		"3 open files in messages that nobody has received, where": {Unseen: homes.Unseen{Messages: 3}},
-		"keeps 2 mapped files without a name, where":               {Unseen: homes.Unseen{Mapped: 2}},
-		"keeps 1 sockets that no process has open, and 2 calls":    {Unseen: homes.Unseen{Sockets: 1, Calls: 2}},
+		"than are looked at":                                       {Unread: true, Unseen: agenthome.Unseen{Messages: 3}},
+		"3 open files in messages that nobody has received, where": {Unseen: agenthome.Unseen{Messages: 3}},
+		"keeps 2 mapped files without a name, where":               {Unseen: agenthome.Unseen{Mapped: 2}},
+		"keeps 1 sockets that no process has open, and 2 calls":    {Unseen: agenthome.Unseen{Sockets: 1, Calls: 2}},
 	} {
 		if why := room.whyEnded(kept, 1<<30).Error(); !strings.Contains(why, want) {
 			t.Errorf("%+v: %q has no %q", kept, why, want)

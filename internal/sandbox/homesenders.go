@@ -6,12 +6,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 )
 
 // endSenders ends those that could have sent what a sandbox has in messages, or have taken the socket that is in its network and that
 // nobody shows, as one that accepted its connection can. It is ended for them: the kernel does not say who it was, and whoever hides something behind a socket of another sandbox would go on with the next one.
-func (r *remover) endSenders(ctx context.Context, receiver *Sandbox, kept homes.Kept) {
+func (r *remover) endSenders(ctx context.Context, receiver *Sandbox, kept agenthome.Kept) {
 	table, _ := hostpath.ReadTable() // without it one directory under two names is taken for two
 	shown := r.shownIn(receiver)
 	for _, s := range r.registry.listSandboxes() {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // keptLocks are the lockfiles that sandboxes were made with, in files by their digests. Those of the
@@ -22,7 +22,7 @@ import (
 // Safe for concurrent use.
 type keptLocks struct {
 	dir   string
-	files *turns.Shares // a turn for each digest: whoever writes or removes its files has it; before mu
+	files *fairqueue.Shares // a turn for each digest: whoever writes or removes its files has it; before mu
 
 	mu       sync.Mutex        // guards what follows; never held over I/O
 	held     map[string]int    // digests that somebody needs of whom a sweep may not hear
@@ -43,7 +43,7 @@ const mostTurns = 1 << 20
 
 func newKeptLocks(dir string) *keptLocks {
 	return &keptLocks{
-		dir: dir, files: turns.New(turns.Limits{All: mostTurns, Each: 1}), held: map[string]int{}, released: map[string]uint64{},
+		dir: dir, files: fairqueue.New(fairqueue.Limits{All: mostTurns, Each: 1}), held: map[string]int{}, released: map[string]uint64{},
 	}
 }
 
@@ -76,7 +76,7 @@ func (l *keptLocks) keepLock(owner string, given *lockfile.Given, set *lockfile.
 
 // takeFiles waits for the turn to write or remove the files of a digest. Whoever has it does so only.
 func (l *keptLocks) takeFiles(digest string) (leave func(), err error) {
-	_, leave, err = l.files.Take(turns.For(context.Background(), digest))
+	_, leave, err = l.files.Take(fairqueue.For(context.Background(), digest))
 	return leave, err
 }
 
@@ -90,7 +90,7 @@ func (l *keptLocks) writeLocks(owner string, given *lockfile.Given, digest strin
 	case there:
 		return nil
 	case owner != "":
-		err = wholefile.Replace(mark, nil, 0o600)
+		err = atomicfile.Replace(mark, nil, 0o600)
 	default:
 		err = removed(mark)
 	}
@@ -101,7 +101,7 @@ func (l *keptLocks) writeLocks(owner string, given *lockfile.Given, digest strin
 	if err != nil {
 		return err
 	}
-	return wholefile.Replace(path, data, 0o600)
+	return atomicfile.Replace(path, data, 0o600)
 }
 
 // removed removes a file; that there is none is as good.

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -57,7 +57,7 @@ func (j *brokenJournal) Move(ctx context.Context, e sandbox.Entry, ev sandbox.Ev
 // daemon's disk. The control is the one that is made.
 func TestACreateThatComesToNothingLeavesNoLockfiles(t *testing.T) {
 	atHome := func(r *sandbox.Request) {
-		r.Home, r.Keeps = homes.Home{UID: os.Getuid(), Name: "work"}, []string{".claude"}
+		r.Home, r.Keeps = agenthome.Home{UID: os.Getuid(), Name: "work"}, []string{".claude"}
 		r.HostUID, r.HostGID = os.Getuid(), os.Getgid()
 	}
 	as := func(*sandbox.Request) {}

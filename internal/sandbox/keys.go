@@ -12,8 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 const (
@@ -161,14 +161,14 @@ func digestOf(req Request) (string, error) {
 	asked := struct {
 		Run, Task, Template, Engine, Policy, PolicySource, Workdir, Snapshot, User string
 		Lock                                                                       any
-		Mounts                                                                     []mounts.Mount
+		Mounts                                                                     []mountpolicy.Mount
 		Env, Labels                                                                map[string]string
 		Linger, Plan                                                               bool
 		Lifetime                                                                   Lifetime
 		Account                                                                    Account
 		HostUID, HostGID                                                           int
 		Narrowing                                                                  policy.Narrowing `json:",omitzero"`
-		Home                                                                       homes.Home       `json:",omitzero"`
+		Home                                                                       agenthome.Home       `json:",omitzero"`
 		Keeps, MadeFrom                                                            []string         `json:",omitempty"`
 	}{
 		Run: req.Run, Task: req.Task, Template: req.Template, Engine: req.Engine, PolicySource: req.PolicySource, Workdir: req.Workdir,

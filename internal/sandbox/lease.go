@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // clientGone is why a sandbox ends whose lease is over.
@@ -86,7 +86,7 @@ func (m *Manager) EndLeases() {
 			continue
 		}
 		view := s.waits.View()
-		onDisk := view.State != waiting.Running
+		onDisk := view.State != suspend.Running
 		waits := onDisk || len(view.Holds) > 0
 		counts := s.absence.counts(time.Now(), absent, waits, onDisk)
 		keeps := waits && absent >= lease && lease < keptLease

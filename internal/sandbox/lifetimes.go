@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/expiry"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // lifetimes end sandboxes whose time is over, or pause them.
@@ -20,7 +20,7 @@ type lifetimes struct {
 
 // expired takes what the schedule tells: sandboxes whose time is over, a few at one
 // time.
-func (l *lifetimes) expired(id string, why ends.Cause) {
+func (l *lifetimes) expired(id string, why expiry.Cause) {
 	owner := ""
 	if s, err := l.registry.getSandbox(id); err == nil {
 		owner = s.info.Owner.Token
@@ -34,19 +34,19 @@ func (l *lifetimes) expired(id string, why ends.Cause) {
 
 // endSandbox pauses a sandbox whose time is over or that nobody used, or destroys it, as its
 // client has said.
-func (l *lifetimes) endSandbox(s *Sandbox, why ends.Cause) {
+func (l *lifetimes) endSandbox(s *Sandbox, why expiry.Cause) {
 	ctx, id := l.background.ctx, s.info.ID
-	if why == ends.CauseIdle && (s.clients.Any() || s.commands.Any()) {
+	if why == expiry.CauseIdle && (s.clients.Any() || s.commands.Any()) {
 		l.tracker.ends.Busy(id)
 		return
 	}
 	reason := "its time is over"
-	if why == ends.CauseIdle {
+	if why == expiry.CauseIdle {
 		reason = "nobody used it for its idle time"
 	}
 	if then := s.Lifetime().Then; then.Pauses() {
 		err := l.pauser.pauseSandbox(ctx, id, then == ThenPauseFiles)
-		if err == nil || s.waits.View().State == waiting.Paused { // a client was faster
+		if err == nil || s.waits.View().State == suspend.Paused { // a client was faster
 			l.tracker.ends.Renew(id)
 			return
 		}

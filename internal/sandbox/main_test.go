@@ -6,11 +6,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes/homestest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome/agenthometest"
 )
 
 func TestMain(m *testing.M) {
-	homestest.Play()
+	agenthometest.Play()
 	if len(os.Args) == 3 {
 		if way, ok := livesByRole()[os.Args[1]]; ok {
 			playDaemon(os.Args[2], way)

@@ -12,16 +12,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/expiry"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/baseline"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outputscan"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/recovery"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // endsAtOnce is how many sandboxes are taken away at one time because their time is
@@ -56,26 +56,26 @@ type Manager struct {
 func New(given Config) *Manager {
 	cfg := &given
 	cfg.fillDefaults()
-	b, scans := newBackground(endsAtOnce), outgoing.New(cfg.Scans, cfg.Door, cfg.Hold)
+	b, scans := newBackground(endsAtOnce), outputscan.New(cfg.Scans, cfg.Door, cfg.Hold)
 	known, keys := newRegistry(), newKeys()
 	times := &lifetimes{cfg: cfg, registry: known, background: b}
 	m := &Manager{
 		cfg: cfg, registry: known, background: b, documents: newDocuments(cfg.PolicyDir), spans: spans{cfg.Observer, known},
 		inside: &inside{cfg: cfg, registry: known, background: b, outgoing: scans}, ready: newReady(cfg, known, b), replacements: newReplacements(cfg.Door, known),
 		tracker: &tracker{
-			journal: journal.NewFeed(b.ctx, &b.group, cfg.Journal, cfg.Log), ends: ends.New(times.expired), quotas: quota.NewBook(cfg.Host),
+			journal: journal.NewFeed(b.ctx, &b.group, cfg.Journal, cfg.Log), ends: expiry.New(times.expired), quotas: quota.NewBook(cfg.Host),
 			boot: cfg.Boot, background: b, log: cfg.Log,
 		},
 	}
 	blueprints := copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Written, cfg.Log)
-	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden, Seen: cfg.Seen, Projects: cfg.Projects, Copies: cfg.Copies, Programs: cfg.Programs, ToolHomes: cfg.ToolHomes, OwnPrograms: cfg.OwnPrograms}
+	rules := mountpolicy.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden, Seen: cfg.Seen, Projects: cfg.Projects, Copies: cfg.Copies, Programs: cfg.Programs, ToolHomes: cfg.ToolHomes, OwnPrograms: cfg.OwnPrograms}
 	m.copies = copies.NewLibrary(copies.Config{
 		Store: cfg.Snapshots, Blueprints: blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
 	})
-	m.planner = &planner{cfg: cfg, engines: cfg.Engines, documents: m.documents, rules: rules, copies: m.copies, reading: turns.New(turns.Fair(readsAtOnce, createLine))}
+	m.planner = &planner{cfg: cfg, engines: cfg.Engines, documents: m.documents, rules: rules, copies: m.copies, reading: fairqueue.New(fairqueue.Fair(readsAtOnce, createLine))}
 	m.remover = &remover{
 		cfg: cfg, registry: known, spans: m.spans, tracker: m.tracker, keys: keys, blueprints: blueprints, documents: m.documents, copies: m.copies, background: b,
-		inventory: inventory.NewBook(inventory.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),
+		inventory: baseline.NewBook(baseline.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),
 	}
 	agents := &guestCaller{cfg: cfg, blueprints: blueprints, rules: rules}
 	joined := &assembly{
@@ -302,6 +302,6 @@ func (m *Manager) Released(ctx context.Context, sandbox string, h admission.Hold
 	return s.waits.Released(ctx, heldAs(h))
 }
 
-func heldAs(h admission.Hold) waiting.Hold {
-	return waiting.Hold{Approval: h.Approval, Tree: h.Tree, Package: h.Package, Host: h.Host, Push: h.Push, Tool: h.Tool, Reason: h.Reason}
+func heldAs(h admission.Hold) suspend.Hold {
+	return suspend.Hold{Approval: h.Approval, Tree: h.Tree, Package: h.Package, Host: h.Host, Push: h.Push, Tool: h.Tool, Reason: h.Reason}
 }

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/expiry"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // tracker moves sandboxes from state to state, and has the journal know.
 type tracker struct {
 	journal    *journal.Feed
-	ends       *ends.Schedule
+	ends       *expiry.Schedule
 	quotas     *quota.Book
 	boot       func() (boot string, since time.Duration) // as in Config
 	background *background
@@ -102,18 +102,18 @@ func (t *tracker) catchUp(ctx context.Context, s *Sandbox) {
 }
 
 // followMove follows the sandbox's way to disk and back.
-func (t *tracker) followMove(s *Sandbox, to waiting.State) {
+func (t *tracker) followMove(s *Sandbox, to suspend.State) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.entered.Ends() {
 		return // what takes it away comes after all of that
 	}
 	switch to {
-	case waiting.Paused:
+	case suspend.Paused:
 		t.quotas.Rest(s.info.ID)
-	case waiting.Thawing, waiting.Running: // whoever let it go on has asked for its share
+	case suspend.Thawing, suspend.Running: // whoever let it go on has asked for its share
 		t.quotas.Resumed(s.info.ID)
-	case waiting.Freezing, waiting.Frozen:
+	case suspend.Freezing, suspend.Frozen:
 	}
 	if err := t.stepLocked(t.background.ctx, s, State(to), ""); err != nil {
 		t.log.Error("a sandbox moved as none may", "sandbox", s.info.ID, "run", s.info.Run, "err", err)
@@ -175,7 +175,7 @@ func (t *tracker) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 	if s.entered.Ends() {
 		return s.entered.Refuse(s.info.ID)
 	}
-	if s.waits.View().State == waiting.Paused {
+	if s.waits.View().State == suspend.Paused {
 		t.ends.Renew(s.info.ID) // whose time was over has had its end, and has another one
 	}
 	if err := t.ends.Set(s.info.ID, termsOf(l)); err != nil {
@@ -192,7 +192,7 @@ func (t *tracker) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 }
 
 // termsOf are what the schedule knows of a lifetime.
-func termsOf(l Lifetime) ends.Terms { return ends.Terms{TTL: l.TTL, Idle: l.Idle} }
+func termsOf(l Lifetime) expiry.Terms { return expiry.Terms{TTL: l.TTL, Idle: l.Idle} }
 
 // shareOf is what a sandbox has of its owner's quota.
 func shareOf(info Info) quota.Share {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestRealStandInsReadAsTheirOwner: a rehearsal, the twin of a proof and a workshop stand for the host
@@ -21,7 +21,7 @@ func TestRealStandInsReadAsTheirOwner(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(shown, "open"), []byte("for all"), 0o644))
 	req := s.request(open)
 	req.HostUID, req.HostGID = 65534, 65534 // as for every token
-	req.Mounts = []mounts.Mount{{Source: shown, Destination: "/shown"}}
+	req.Mounts = []mountpolicy.Mount{{Source: shown, Destination: "/shown"}}
 	id := s.create(req).Info().ID
 	const look = "cat /shown/open /shown/key 2>&1; true"
 	if got := s.sh(id, look); !strings.HasPrefix(got, "for all") || strings.Contains(got, "root's alone") {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestRealThawFollowsNoLink: of two mounts one lies in the other on the host; the guest puts
@@ -22,7 +22,7 @@ func TestRealThawFollowsNoLink(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(project, "data", "key"), []byte("ours"), 0o644))
 		must(t, os.WriteFile(filepath.Join(secret, "key"), []byte("the host's"), 0o644))
 		req := s.request(open)
-		req.Mounts = []mounts.Mount{
+		req.Mounts = []mountpolicy.Mount{
 			{Source: project, Destination: "/w", ReadWrite: true},
 			{Source: filepath.Join(project, "data"), Destination: "/data", ReadWrite: true},
 		}
@@ -70,9 +70,9 @@ func TestRealThawHidesWhatWasHidden(t *testing.T) {
 	must(t, os.Chmod(project, 0o777))
 	must(t, os.Mkdir(filepath.Join(project, "conf"), 0o777))
 	must(t, os.WriteFile(filepath.Join(project, "conf", "key.pem"), []byte("secret"), 0o644))
-	must(t, os.WriteFile(filepath.Join(project, mounts.IgnoreFile), []byte("conf/key.pem\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(project, mountpolicy.IgnoreFile), []byte("conf/key.pem\n"), 0o644))
 	req := s.request(open)
-	req.Mounts = []mounts.Mount{{Source: project, Destination: "/w", ReadWrite: true}}
+	req.Mounts = []mountpolicy.Mount{{Source: project, Destination: "/w", ReadWrite: true}}
 	must(t, os.WriteFile(filepath.Join(s.dir, "agent", "empty"), nil, 0o444)) // lies over what is hidden
 	one := s.create(req)
 	id := one.Info().ID
@@ -106,10 +106,10 @@ func TestRealCreateAgainstFlips(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(sub, "key"), []byte("ours"), 0o644))
 	must(t, os.WriteFile(filepath.Join(secret, "key"), []byte("the host's"), 0o644))
 	writer := s.request(open)
-	writer.Mounts = []mounts.Mount{{Source: project, Destination: "/w", ReadWrite: true}}
+	writer.Mounts = []mountpolicy.Mount{{Source: project, Destination: "/w", ReadWrite: true}}
 	s.create(writer)
 	req := s.request(open)
-	req.Mounts = []mounts.Mount{{Source: sub, Destination: "/s", ReadWrite: true}}
+	req.Mounts = []mountpolicy.Mount{{Source: sub, Destination: "/s", ReadWrite: true}}
 	if one := s.create(req); s.sh(one.Info().ID, "cat /s/key") != "ours" { // the control: two on one project
 		t.Fatal("unflipped, it does not show what was asked for")
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // pauser writes sandboxes to disk because somebody asked for it, and lets them go on.
@@ -81,7 +81,7 @@ func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if v.State != waiting.Paused {
+	if v.State != suspend.Paused {
 		return false, waitsFor(id, v)
 	}
 	p.tracker.ends.Renew(id) // its time may have been over: the pause was its end
@@ -148,14 +148,14 @@ func (p *pauser) ResumeFiles(ctx context.Context, id string) (was bool, err erro
 
 // restIfPaused gives back what a resume took that came to nothing.
 func (p *pauser) restIfPaused(s *Sandbox) {
-	if s.waits.View().State == waiting.Paused {
+	if s.waits.View().State == suspend.Paused {
 		p.tracker.quotas.Rest(s.info.ID)
 	}
 }
 
 // waitsFor refuses what is on disk for a hold.
-func waitsFor(id string, v waiting.View) error {
-	if v.State != waiting.Frozen && v.State != waiting.Freezing {
+func waitsFor(id string, v suspend.View) error {
+	if v.State != suspend.Frozen && v.State != suspend.Freezing {
 		return nil
 	}
 	var requests []string

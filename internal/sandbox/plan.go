@@ -8,16 +8,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/controls"
+	"github.com/cofferdam-dev/cofferdam/internal/attest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // What a sandbox gets where the policy says nothing.
@@ -34,9 +34,9 @@ type planner struct {
 	cfg       *Config
 	engines   engines
 	documents documents
-	rules     mounts.Rules
+	rules     mountpolicy.Rules
 	copies    *copies.Library
-	reading   *turns.Shares // of lockfiles, which may take some ten MiB each to read
+	reading   *fairqueue.Shares // of lockfiles, which may take some ten MiB each to read
 }
 
 // creationPlan is everything that must be known before a sandbox is made.
@@ -109,8 +109,8 @@ func (l *planner) lockOf(ctx context.Context, req Request) (*lockfile.Set, error
 	if req.Lock == nil {
 		return nil, nil //nolint:nilnil // no lockfiles is a good answer
 	}
-	_, leave, err := l.reading.Take(turns.For(ctx, req.Owner.Token))
-	if errors.Is(err, turns.ErrCrowded) {
+	_, leave, err := l.reading.Take(fairqueue.For(ctx, req.Owner.Token))
+	if errors.Is(err, fairqueue.ErrCrowded) {
 		return nil, fault.Exhausted(time.Second, "%d requests of the same owner wait already for their lockfiles to be read", createLine)
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (p *creationPlan) newInfo(req Request, caps engine.Capabilities) Info {
 		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Workshop: req.source != nil, Proof: req.proof, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(), Lifetime: begunLifetime(req.Lifetime), Owner: req.Owner, Account: req.Account, Labels: req.Labels, Home: req.Home,
 	}
-	_, info.TemplateMounts = mounts.Destinations(p.template.Mounts)
+	_, info.TemplateMounts = mountpolicy.Destinations(p.template.Mounts)
 	req.from.Name(&info)
 	if p.lock != nil {
 		info.LockDigest, info.LockBytes = p.lock.Digest(), req.Lock.KeptBytes()
@@ -165,34 +165,34 @@ func (l *planner) template(ctx context.Context, req Request) (template.Template,
 func (l *planner) engineSpec(ctx context.Context, req Request, p *creationPlan) (engine.Spec, error) {
 	limits := limitsOf(req.Policy)
 	if req.proof {
-		limits = controls.Lower(limits)
+		limits = attest.Lower(limits)
 	}
 	if from := req.from; from != nil {
 		spec, err := l.copies.Spec(ctx, from, copies.Wanted{
 			ID: p.info.ID, Run: p.info.Run, Token: req.Owner.Token, Root: p.template.Root, TemplateMounts: p.template.Mounts,
-			PolicyMounts: mounts.OfPolicy(req.Policy), Limits: limits,
+			PolicyMounts: mountpolicy.OfPolicy(req.Policy), Limits: limits,
 		})
-		p.info.WritableMounts, p.info.ReadOnlyMounts = nil, mounts.WithHidden(from.Of.ReadOnlyMounts, spec.Mounts)
+		p.info.WritableMounts, p.info.ReadOnlyMounts = nil, mountpolicy.WithHidden(from.Of.ReadOnlyMounts, spec.Mounts)
 		return spec, err
 	}
 	shown, err := l.rules.Lay(ctx, askedMounts(req), decidingFiles(req))
 	if err != nil {
 		return engine.Spec{}, err
 	}
-	p.info.Notes = append(p.info.Notes, mounts.NobodysFiles(shown, req.HostUID)...)
+	p.info.Notes = append(p.info.Notes, mountpolicy.NobodysFiles(shown, req.HostUID)...)
 	kept, err := l.homeMounts(ctx, req, p, shown, limits.DiskBytes)
 	if err != nil {
 		return engine.Spec{}, err
 	}
 	shown = slices.Concat(shown, kept)
-	p.info.WritableMounts, p.info.ReadOnlyMounts = mounts.Destinations(shown)
+	p.info.WritableMounts, p.info.ReadOnlyMounts = mountpolicy.Destinations(shown)
 	all := slices.Concat(p.template.Mounts, []engine.Mount{
-		{Source: l.cfg.AgentDir, Destination: mounts.AgentPlace, ReadOnly: true},
+		{Source: l.cfg.AgentDir, Destination: mountpolicy.AgentPlace, ReadOnly: true},
 		{Destination: "/tmp", SizeBytes: temporaryBytes(limits), Mode: 0o1777},
 	}, shown)
 	return engine.Spec{
 		ID: p.info.ID, Root: p.template.Root, Mounts: all,
-		Init:     []string{mounts.AgentPlace + "/" + agentName},
+		Init:     []string{mountpolicy.AgentPlace + "/" + agentName},
 		Env:      []string{"PATH=" + systemPath},
 		Hostname: p.info.ID, Limits: limits,
 		Owner:  engine.Owner{UID: agentUID, GID: agentUID, HostUID: req.HostUID, HostGID: req.HostGID},

@@ -15,15 +15,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/controls"
-	"github.com/cofferdam-dev/cofferdam/internal/controls/probe"
+	"github.com/cofferdam-dev/cofferdam/internal/attest"
+	"github.com/cofferdam-dev/cofferdam/internal/attest/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 const (
@@ -40,32 +40,32 @@ const (
 // the mounts of the sandbox, these read-only, and lower limits; it counts against the
 // owner's quota while it lives, and its start and its end are on record. The sandbox
 // itself is not touched.
-func (m *Manager) Prove(ctx context.Context, id string) (controls.Report, error) {
+func (m *Manager) Prove(ctx context.Context, id string) (attest.Report, error) {
 	s, err := m.Get(id)
 	if err != nil {
-		return controls.Report{}, err
+		return attest.Report{}, err
 	}
 	caps, err := m.capabilities(ctx, s.info.Engine)
 	if err != nil {
-		return controls.Report{}, err
+		return attest.Report{}, err
 	}
 	p := &proof{m: m, token: strings.ToLower(rand.Text()), missing: caps.Missing}
-	canaries, err := controls.Listen(ctx, p.token)
+	canaries, err := attest.Listen(ctx, p.token)
 	if err != nil {
-		return controls.Report{}, fault.Wrap(fault.ErrUnavailable, err, "no canary can be opened on this host")
+		return attest.Report{}, fault.Wrap(fault.ErrUnavailable, err, "no canary can be opened on this host")
 	}
 	defer canaries.Close()
 	if p.twin, err = m.makeTwin(ctx, s); err != nil {
-		return controls.Report{}, err
+		return attest.Report{}, err
 	}
 	defer p.endTwin(ctx)
 	evidence := p.tryAttempts(ctx, canaries)
 	if err := ctx.Err(); err != nil {
-		return controls.Report{}, err
+		return attest.Report{}, err
 	}
-	return controls.Report{
+	return attest.Report{
 		Sandbox: id, Run: s.info.Run, Twin: p.twin.info.ID, TwinRun: p.twin.info.Run, Template: s.info.Template, Engine: s.info.Engine,
-		Policy: s.policy.Digest(), Limits: s.info.Limits, Tried: p.twin.info.Limits, Controls: controls.Judge(evidence),
+		Policy: s.policy.Digest(), Limits: s.info.Limits, Tried: p.twin.info.Limits, Controls: attest.Judge(evidence),
 	}, nil
 }
 
@@ -118,10 +118,10 @@ func (p *proof) endTwin(ctx context.Context) {
 }
 
 // tryAttempts makes all attempts; those that may end the twin come last.
-func (p *proof) tryAttempts(ctx context.Context, canaries *controls.Canaries) controls.Evidence {
-	e := controls.Evidence{Missing: p.missing, Untried: map[probe.Attempt]string{}}
+func (p *proof) tryAttempts(ctx context.Context, canaries *attest.Canaries) attest.Evidence {
+	e := attest.Evidence{Missing: p.missing, Untried: map[probe.Attempt]string{}}
 	limits := p.twin.info.Limits
-	task := probe.Task{Token: p.token, Canaries: canaries.At(), ReadOnly: append(slices.Clone(p.twin.info.ReadOnlyMounts), mounts.AgentPlace)}
+	task := probe.Task{Token: p.token, Canaries: canaries.At(), ReadOnly: append(slices.Clone(p.twin.info.ReadOnlyMounts), mountpolicy.AgentPlace)}
 	switch d := p.twin.policy.Host(unlisted, unlistedPort); d.Effect {
 	case policy.Deny:
 		task.Name = unlisted
@@ -158,7 +158,7 @@ func (p *proof) tryAttempts(ctx context.Context, canaries *controls.Canaries) co
 }
 
 // runStep runs the probe once and takes its words.
-func (p *proof) runStep(ctx context.Context, e *controls.Evidence, step probe.Step, task probe.Task, user string) {
+func (p *proof) runStep(ctx context.Context, e *attest.Evidence, step probe.Step, task probe.Task, user string) {
 	words, err := p.runProbe(ctx, step, task, user)
 	e.Words = append(e.Words, words...)
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *proof) runStep(ctx context.Context, e *controls.Evidence, step probe.St
 const computeTries = 6
 
 // compute computes on more processors than there may be. What came of it, the host says.
-func (p *proof) compute(ctx context.Context, e *controls.Evidence, limit float64) {
+func (p *proof) compute(ctx context.Context, e *attest.Evidence, limit float64) {
 	if here := runtime.NumCPU(); float64(here) <= limit {
 		e.Untried[probe.CPULimit] = fmt.Sprintf("this host has %d processors to give, and %.2f is the limit", here, limit)
 		return
@@ -188,7 +188,7 @@ func (p *proof) compute(ctx context.Context, e *controls.Evidence, limit float64
 			e.Trouble = append(e.Trouble, "what the twin has of the processors can't be read: "+err.Error())
 			return
 		}
-		e.Computed = &controls.Computed{
+		e.Computed = &attest.Computed{
 			Used: float64(after.CPUNanos-before.CPUNanos) / float64(ended.Sub(began)), Limit: limit, Throttled: after.CPUThrottled - before.CPUThrottled,
 		}
 		if e.Computed.Unmet() == "" {
@@ -205,7 +205,7 @@ func (p *proof) usedByTwin(ctx context.Context) (time.Time, engine.Stats, error)
 }
 
 // fillMemory uses more memory than there may be. Whether that ended it, the host says.
-func (p *proof) fillMemory(ctx context.Context, e *controls.Evidence, limit int64) {
+func (p *proof) fillMemory(ctx context.Context, e *attest.Evidence, limit int64) {
 	p.runStep(ctx, e, probe.Memory, probe.Task{MemoryBytes: limit}, "")
 	if stats, err := p.twin.instance.Stats(ctx); err == nil && stats.MemoryKills > 0 {
 		e.OutOfMemory = true
@@ -227,7 +227,7 @@ func (p *proof) runProbe(ctx context.Context, step probe.Step, task probe.Task, 
 	ctx, cancel := context.WithTimeout(ctx, longestStep)
 	defer cancel()
 	out, err := p.twin.commands.Unjudged(ctx, commands.Command{
-		Argv: []string{mounts.AgentPlace + "/" + agentName, probe.Argument, string(step), string(text)}, User: user, Dir: "/", CapBytes: maxOutput,
+		Argv: []string{mountpolicy.AgentPlace + "/" + agentName, probe.Argument, string(step), string(text)}, User: user, Dir: "/", CapBytes: maxOutput,
 	})
 	var words []probe.Word
 	for line := range bytes.Lines(out) {

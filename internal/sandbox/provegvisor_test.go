@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/controls"
+	"github.com/cofferdam-dev/cofferdam/internal/attest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // loose is an engine that does not keep to what it is asked for, once it is told.
@@ -42,7 +42,7 @@ func TestRealControlsAreProved(t *testing.T) {
 	shown := t.TempDir()
 	must(t, os.Chmod(shown, 0o777)) // who may write is not the question
 	req := s.request(open)
-	req.Mounts = []mounts.Mount{{Source: shown, Destination: "/shown"}}
+	req.Mounts = []mountpolicy.Mount{{Source: shown, Destination: "/shown"}}
 	id := s.create(req).Info().ID
 	s.sh(id, "echo mine > /home/agent/mine")
 
@@ -53,11 +53,11 @@ func TestRealControlsAreProved(t *testing.T) {
 		t.Errorf("the report is %+v", report)
 	}
 	for _, c := range report.Controls {
-		want := controls.Proved
+		want := attest.Proved
 		if slices.Contains([]string{"disk limit", "read-only mounts", "memory limit", "CPU limit"}, c.Name) {
-			want = controls.Failed
+			want = attest.Failed
 		}
-		if c.Name == "CPU limit" && c.Outcome == controls.NotApplicable { // this machine is busy, or has one processor
+		if c.Name == "CPU limit" && c.Outcome == attest.NotApplicable { // this machine is busy, or has one processor
 			continue
 		}
 		if c.Outcome != want || c.Says == "" {

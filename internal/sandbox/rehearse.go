@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // Rehearsal is a sandbox like another one, of its own, in which installs are only
@@ -18,7 +18,7 @@ type Rehearsal struct {
 	sandbox *Sandbox
 	// Mounts are where the host's directories lie, as in the other sandbox, all of
 	// them read-only.
-	Mounts []mounts.Mount
+	Mounts []mountpolicy.Mount
 }
 
 // Rehearse makes a sandbox for the same owner as another one, with its policy,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // A rehearsal is like the sandbox that it is for, can write nothing of the host, and is
@@ -20,7 +20,7 @@ func TestARehearsalIsLikeItsSandbox(t *testing.T) {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := d.create(t, sandbox.Request{Mounts: []mounts.Mount{{Source: work, Destination: "/job", ReadWrite: true}}, Env: map[string]string{"A": "b"}, Workdir: "/job"})
+	s := d.create(t, sandbox.Request{Mounts: []mountpolicy.Mount{{Source: work, Destination: "/job", ReadWrite: true}}, Env: map[string]string{"A": "b"}, Workdir: "/job"})
 	r, err := d.Rehearse(t.Context(), s.Info().ID)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/baseline"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/recovery"
 )
 
@@ -21,7 +21,7 @@ type remover struct {
 	spans      spans
 	tracker    *tracker
 	keys       *keys
-	inventory  *inventory.Book
+	inventory  *baseline.Book
 	blueprints *copies.Blueprints
 	documents  documents
 	copies     *copies.Library

@@ -12,8 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
@@ -43,7 +43,7 @@ type Request struct {
 	MadeFrom []string
 	// Lock are the run's lockfiles, named by their paths on the host; nil: none.
 	Lock    *lockfile.Given
-	Mounts  []mounts.Mount
+	Mounts  []mountpolicy.Mount
 	Env     map[string]string
 	Workdir string
 	Linger  bool
@@ -60,8 +60,8 @@ type Request struct {
 	Account  Account
 	Labels   map[string]string
 	// Home, if its name is not "", keeps these directories of the home directory: see
-	// package homes.
-	Home  homes.Home
+	// package agenthome.
+	Home  agenthome.Home
 	Keeps []string
 	// Narrowing is what the client gives up of the network; see Manager.Narrow.
 	Narrowing policy.Narrowing
@@ -155,8 +155,8 @@ func validRun(id string) bool {
 }
 
 // askedMounts are those of a request and of its policy.
-func askedMounts(req Request) []mounts.Mount {
-	asked := slices.Concat(req.Mounts, mounts.OfPolicy(req.Policy))
+func askedMounts(req Request) []mountpolicy.Mount {
+	asked := slices.Concat(req.Mounts, mountpolicy.OfPolicy(req.Policy))
 	if req.Plan || req.proof { // what nobody has admitted may run in a plan, and a probe writes if it can
 		for i := range asked {
 			asked[i].ReadWrite = false

@@ -7,7 +7,7 @@
 // sandboxes that the keeper held meanwhile; the *journal* is what it knows them by;
 // to *reconcile* is to compare what there is with what is known, and take away what
 // is nobody's. What a sandbox waits for, and how it is frozen meanwhile, is package
-// waiting; when it ends, package ends; how much each owner may have, package quota.
+// waiting; when it ends, package expiry; how much each owner may have, package quota.
 package sandbox
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/expiry"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/baseline"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // Sandbox is one sandbox of a running daemon.
@@ -31,13 +31,13 @@ type Sandbox struct {
 	info      Info // never changes after creation
 	policy    *policy.Policy
 	instance  engine.Instance
-	waits     *waiting.List // what it waits for; has a lock of its own
-	inventory *inventory.Taker
+	waits     *suspend.List // what it waits for; has a lock of its own
+	inventory *baseline.Taker
 	clients   *commands.Clients
 	absence   absence // of its clients; has a lock of its own
 	commands  *commands.Table
 	usage     meter // what Usage found last; has a lock of its own
-	ends      *ends.Schedule
+	ends      *expiry.Schedule
 	anew      chan struct{} // a slot for the ResumeFiles that is under way
 	guarding  atomic.Bool   // the journal is about to hear of the time limits of its commands
 
@@ -56,7 +56,7 @@ type Sandbox struct {
 	exit     *engine.Exit
 	gone     chan struct{} // closed when the instance has been destroyed
 	removal  removal
-	pretends waiting.View // of a stand-in: Files and Silent
+	pretends suspend.View // of a stand-in: Files and Silent
 }
 
 // Info returns what does not change.
@@ -82,7 +82,7 @@ func (s *Sandbox) setState(to State) {
 }
 
 // newSandbox makes one without a manager: no list of holds, inventory or commands.
-func newSandbox(info Info, p *policy.Policy, inst engine.Instance, schedule *ends.Schedule) *Sandbox {
+func newSandbox(info Info, p *policy.Policy, inst engine.Instance, schedule *expiry.Schedule) *Sandbox {
 	return &Sandbox{
 		info: info, policy: p, instance: inst, state: Creating, entered: Creating, written: Creating, lifetime: info.Lifetime,
 		ends: schedule, clients: commands.NewClients(info.Created, func() { schedule.Touch(info.ID) }), gone: make(chan struct{}), anew: make(chan struct{}, 1),
@@ -94,7 +94,7 @@ func (s *Sandbox) Gone() <-chan struct{} { return s.gone }
 
 // Waits is what the sandbox waits for now, and a channel that tells when that
 // changes.
-func (s *Sandbox) Waits() waiting.View { return s.waits.View() }
+func (s *Sandbox) Waits() suspend.View { return s.waits.View() }
 
 // Publishes reports whether the policy lets clients connect to a port inside.
 func (s *Sandbox) Publishes(port int) bool { return s.policy != nil && s.policy.Publishes(port) }
@@ -177,7 +177,7 @@ func (s *Sandbox) AwaitPause(ctx context.Context) error {
 }
 
 // awaitPaused returns the view when no pause is under way.
-func (s *Sandbox) awaitPaused(ctx context.Context) (waiting.View, error) {
+func (s *Sandbox) awaitPaused(ctx context.Context) (suspend.View, error) {
 	for {
 		v := s.waits.View()
 		if !v.Pausing {

@@ -2,8 +2,8 @@ package sandbox
 
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/expiry"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // StandIn is a sandbox without a manager and an engine: what speaks to a
@@ -12,8 +12,8 @@ type StandIn struct{ *Sandbox }
 
 // NewStandIn makes a running one. waits may be a list whose sandbox is frozen
 // for real requests.
-func NewStandIn(info Info, p *policy.Policy, waits *waiting.List) StandIn {
-	s := newSandbox(info, p, nil, ends.New(func(string, ends.Cause) {}))
+func NewStandIn(info Info, p *policy.Policy, waits *suspend.List) StandIn {
+	s := newSandbox(info, p, nil, expiry.New(func(string, expiry.Cause) {}))
 	s.waits, s.state = waits, Running
 	return StandIn{s}
 }
@@ -54,5 +54,5 @@ func (s StandIn) Lives(l Lifetime) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lifetime = l
-	s.ends.Start(s.info.ID, ends.Terms{TTL: l.TTL, Idle: l.Idle}, l.TTL)
+	s.ends.Start(s.info.ID, expiry.Terms{TTL: l.TTL, Idle: l.Idle}, l.TTL)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestStandInsStandForTheirOwner: whatever makes a sandbox for another one makes it for the same host
@@ -21,7 +21,7 @@ func TestStandInsStandForTheirOwner(t *testing.T) {
 		defer mu.Unlock()
 		owners[s.Labels["run"]] = s.Owner
 	}
-	s := d.create(t, sandbox.Request{Mounts: []mounts.Mount{{Source: t.TempDir(), Destination: "/job"}}, HostUID: 65534, HostGID: 65533})
+	s := d.create(t, sandbox.Request{Mounts: []mountpolicy.Mount{{Source: t.TempDir(), Destination: "/job"}}, HostUID: 65534, HostGID: 65533})
 	id := s.Info().ID
 	r, err := d.Rehearse(t.Context(), id)
 	must(t, err)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestAPausedSandboxIsShownNoKernels: while it is paused, somebody builds a root in the project that it shows.
@@ -22,7 +22,7 @@ func TestAPausedSandboxIsShownNoKernels(t *testing.T) {
 	at := filepath.Join(project, "proc")
 	must(t, os.Mkdir(at, 0o755))
 	req := d.request(house)
-	req.Mounts = append(req.Mounts, mounts.Mount{Source: project, Destination: "/built"})
+	req.Mounts = append(req.Mounts, mountpolicy.Mount{Source: project, Destination: "/built"})
 	s := d.create(req)
 	must(t, d.Pause(t.Context(), s.Info().ID))
 	must(t, unix.Mount("proc", at, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""))

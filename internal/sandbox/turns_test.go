@@ -17,14 +17,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // TestOneTokensCreatesLeaveTurnsForOthers: while all that one token makes stands
 // still, and more of it waits, another one's sandbox is made.
 func TestOneTokensCreatesLeaveTurnsForOthers(t *testing.T) {
 	d := newWorld(t).daemon(t)
-	most := turns.Fair(2*runtime.NumCPU(), 1)
+	most := fairqueue.Fair(2*runtime.NumCPU(), 1)
 	release := make(chan struct{})
 	var stuck atomic.Int32
 	d.engine.Before = func(spec engine.Spec) {

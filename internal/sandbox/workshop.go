@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/building"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -83,7 +83,7 @@ func (w *Workshop) Take(ctx context.Context, folder, suffix string, to io.Writer
 		return "", err
 	}
 	var found []channel.FileInfo
-	stop := errand.When(ctx, func() { _ = list.Close() })
+	stop := safego.When(ctx, func() { _ = list.Close() })
 	err = channel.ReadList(list, func(part []channel.FileInfo) error {
 		for _, f := range part {
 			if strings.HasSuffix(f.Path, suffix) {
@@ -107,7 +107,7 @@ func (w *Workshop) Take(ctx context.Context, folder, suffix string, to io.Writer
 		return "", err
 	}
 	defer file.Close() //nolint:errcheck // read only
-	defer errand.When(ctx, func() { _ = file.Close() })()
+	defer safego.When(ctx, func() { _ = file.Close() })()
 	if info.Kind != channel.KindFile || info.Size < 0 {
 		return "", fault.New(fault.ErrUnavailable, "what the build left can't be read")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 func someSource() building.Source {
@@ -26,7 +26,7 @@ func TestAWorkshopHasNothingOfItsRun(t *testing.T) {
 	t.Parallel()
 	d := newWorld(t).daemon(t)
 	s := d.create(t, sandbox.Request{
-		Mounts: []mounts.Mount{{Source: t.TempDir(), Destination: "/job", ReadWrite: true}}, Env: map[string]string{"OWN_SECRET": "s3cret"}, Workdir: "/job",
+		Mounts: []mountpolicy.Mount{{Source: t.TempDir(), Destination: "/job", ReadWrite: true}}, Env: map[string]string{"OWN_SECRET": "s3cret"}, Workdir: "/job",
 	})
 	p := ask(t, sandbox.Request{}).Policy.Apart()
 	w, err := d.Workshop(t.Context(), s.Info().ID, someSource(), p)

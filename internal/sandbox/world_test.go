@@ -22,9 +22,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -40,7 +40,7 @@ type world struct {
 
 	// What a test may put in the place of the ordinary.
 	Journal     func(sandbox.Journal) sandbox.Journal `json:"-"`
-	Queue       waiting.Queue                         `json:"-"`
+	Queue       suspend.Queue                         `json:"-"`
 	Boot        func() (string, time.Duration)        `json:"-"`
 	Made        func(*sandbox.Manager)                `json:"-"` // told of each before it takes over
 	Log         *slog.Logger                          `json:"-"`
@@ -125,7 +125,7 @@ func (w *world) start(ctx context.Context) (*daemon, error) {
 		Trust:     func(context.Context) ([]byte, []string, error) { return []byte(certificate), nil, nil },
 		ClientEnv: func() map[string]string { return nil },
 		AgentDir:  w.path("agent"), EmptyFile: "/dev/null", PolicyDir: w.path("policies"), BaselineDir: w.path("baselines"), DefaultTemplate: "plain",
-		Homes: homes.NewShelf(w.path("homes")), Queue: queue, Shelf: waiting.NewShelf(w.path("frozen"), waiting.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
+		Homes: agenthome.NewShelf(w.path("homes")), Queue: queue, Shelf: suspend.NewShelf(w.path("frozen"), suspend.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
 		Log: logger, Journal: journal, Reserve: max(w.Reserve, 1), Host: w.Host, Boot: w.Boot, EndRetry: w.EndRetry,
 	})
 	if w.Made != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -320,7 +320,7 @@ func (l *Lease) fetchOf(d Declared) *fetch {
 	if l.ctx.Err() == nil {
 		l.fetches[d.Name] = f
 	}
-	errand.Go(func() { l.runFetch(f, d) })
+	safego.Go(func() { l.runFetch(f, d) })
 	return f
 }
 
@@ -328,7 +328,7 @@ func (l *Lease) fetchOf(d Declared) *fetch {
 func (l *Lease) runFetch(f *fetch, d Declared) {
 	defer close(f.done)
 	keep := failedTime
-	f.err = errand.Try(func() error {
+	f.err = safego.Try(func() error {
 		v, err := d.fetchValue(l.ctx, func(shown Value) error { return l.rememberValue(d.Name, shown) })
 		if err == nil {
 			err = l.rememberValue(d.Name, v)
@@ -345,7 +345,7 @@ func (l *Lease) runFetch(f *fetch, d Declared) {
 		keep = f.value.keptFor(d.Keep)
 	}
 	f.until = l.broker.now().Add(keep)
-	errand.After(keep, func() { l.forgetFetch(d.Name, f) })
+	safego.After(keep, func() { l.forgetFetch(d.Name, f) })
 }
 
 // forgetFetch drops what counts no more.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -114,7 +114,7 @@ func (r *rehearsal) playDrill(ctx context.Context, e *Evidence) error {
 			}
 		}
 		e.Commands = append(e.Commands, c)
-		disk := inventory.Disk{Found: channel.Inventory{Packages: r.disk}}
+		disk := provenance.Disk{Found: channel.Inventory{Packages: r.disk}}
 		if _, err := r.door.Installed(ctx, e.Sandbox, disk); err != nil {
 			return err
 		}

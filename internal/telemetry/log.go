@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // Names of what a log line says.
@@ -52,16 +52,16 @@ func NewLeveledLogger(to io.Writer, level slog.Leveler, format string) *slog.Log
 
 // Masked writes what is written to it without the secrets that a set finds in it, however they are escaped or encoded there: others'
 // names and errors are in a log's lines. A line is one write, as slog's handlers make it.
-func Masked(to io.Writer, set func() *scan.Set) io.Writer { return masked{to, set} }
+func Masked(to io.Writer, set func() *dlp.Set) io.Writer { return masked{to, set} }
 
 type masked struct {
 	to  io.Writer
-	set func() *scan.Set
+	set func() *dlp.Set
 }
 
 // Write implements io.Writer.
 func (m masked) Write(line []byte) (int, error) {
-	text := masking.New(m.set()).Text(string(line))
+	text := redact.New(m.set()).Text(string(line))
 	if text == string(line) {
 		return m.to.Write(line)
 	}

@@ -15,15 +15,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // TestNoLineHasASecret: neither its message, nor what it says beside that, in either format.
 func TestNoLineHasASecret(t *testing.T) {
 	t.Parallel()
 	const token = "glpat-" + "aB3dE6gH9kaB3dE6gH9k"
-	set := sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) })
+	set := sync.OnceValue(func() *dlp.Set { return dlp.NewSet(secrets.Rules()...) })
 	for _, format := range []string{"text", "json"} {
 		var out, plain bytes.Buffer
 		for _, to := range []io.Writer{Masked(&out, set), &plain} {
@@ -45,7 +45,7 @@ func TestNoLineHasASecret(t *testing.T) {
 func TestSecretsInLogLinesAreMaskedInAllWritings(t *testing.T) {
 	t.Parallel()
 	const token = "glpat-" + "aB3dE6gH9kaB3dE6gH9k"
-	set := sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) })
+	set := sync.OnceValue(func() *dlp.Set { return dlp.NewSet(secrets.Rules()...) })
 	for _, written := range []string{token, strings.ReplaceAll(token, "-", "%2D"), base64.StdEncoding.EncodeToString([]byte(token)), hex.EncodeToString([]byte(token))} {
 		var out, plain bytes.Buffer
 		for _, to := range []io.Writer{Masked(&out, set), &plain} {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // namespace begins every name of ours.
@@ -89,7 +89,7 @@ func newMetrics() metrics {
 		inFlight:   gauges("api_requests_in_flight", "Requests and streams that go on now.", "wire"),
 		limited:    counters("api_requests_limited_total", "Requests that were refused with 429 because they came too fast.", "who"),
 		panics:     prometheus.NewCounter(prometheus.CounterOpts(gaugeOpts("api_panics_total", "Requests whose handler panicked."))),
-		lost:       prometheus.NewCounterFunc(prometheus.CounterOpts(gaugeOpts("goroutine_panics_total", "Goroutines of the daemon that panicked, other than requests.")), func() float64 { return float64(errand.Lost()) }),
+		lost:       prometheus.NewCounterFunc(prometheus.CounterOpts(gaugeOpts("goroutine_panics_total", "Goroutines of the daemon that panicked, other than requests.")), func() float64 { return float64(safego.Lost()) }),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // Build makes a template and publishes it; report (may be nil) hears of each
@@ -78,7 +78,7 @@ func (s *Store) publishGeneration(ctx context.Context, t Template, made string) 
 	if err != nil {
 		return Template{}, err
 	}
-	if err := wholefile.Replace(filepath.Join(made, "template.json"), raw, 0o644); err != nil {
+	if err := atomicfile.Replace(filepath.Join(made, "template.json"), raw, 0o644); err != nil {
 		return Template{}, diskFault(err, s.dir)
 	}
 	home := filepath.Join(s.dir, t.Name)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -94,8 +94,8 @@ func (b *debianBuild) installTree(parent context.Context) error {
 		if b.layout.wheels {
 			b.wheelsFile = filepath.Join(place, "wheels.tar")
 		}
-		errand.In(&group, func() {
-			if err := errand.Try(func() error { return b.bringAll(ctx, pins) }); err != nil {
+		safego.In(&group, func() {
+			if err := safego.Try(func() error { return b.bringAll(ctx, pins) }); err != nil {
 				cancel(err)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // keptDebs begins the names of the folders in the store that have the
@@ -68,7 +68,7 @@ func (b *debianBuild) keepDebs(ctx context.Context) error {
 		}
 		fmt.Fprintf(&sums, "%s  %s\n", strings.TrimPrefix(sum, "sha256:"), e.Name())
 	}
-	if err := wholefile.Replace(filepath.Join(b.debs, debSums), []byte(sums.String()), 0o644); err != nil {
+	if err := atomicfile.Replace(filepath.Join(b.debs, debSums), []byte(sums.String()), 0o644); err != nil {
 		return err
 	}
 	kept := filepath.Join(b.store.dir, keptDebs+b.layout.name)

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 //go:embed golibrary.sh
@@ -80,7 +80,7 @@ func (b *debianBuild) compileLibrary(ctx context.Context, g goLibrary, kept stri
 	}
 	sum, _, err := digestFile(ctx, g.path+".part")
 	if err == nil {
-		err = errors.Join(wholefile.Replace(g.path+sumSuffix, []byte(sum), 0o644), syncFile(g.path+".part"), os.Rename(g.path+".part", g.path))
+		err = errors.Join(atomicfile.Replace(g.path+sumSuffix, []byte(sum), 0o644), syncFile(g.path+".part"), os.Rename(g.path+".part", g.path))
 	}
 	if err != nil {
 		return diskFault(err, b.store.dir)

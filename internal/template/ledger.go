@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // Ledger is what was installed in a template before any sandbox ran: its
@@ -83,7 +83,7 @@ func (b *debianBuild) writeLedger() error {
 	for _, f := range []string{"packages.tsv", "python.tsv"} {
 		_ = os.Remove(filepath.Join(b.made, f))
 	}
-	if err := wholefile.Replace(filepath.Join(b.made, "ledger.json"), raw, 0o644); err != nil {
+	if err := atomicfile.Replace(filepath.Join(b.made, "ledger.json"), raw, 0o644); err != nil {
 		return diskFault(err, b.store.dir)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // keptTools is the folder in the store where fetched artifacts stay for later
@@ -141,7 +141,7 @@ func keepArtifact(ctx context.Context, a Artifact, origin Origin, from, to strin
 	}
 	raw, err := json.Marshal(origin)
 	if err == nil {
-		err = errors.Join(wholefile.Replace(to+originSuffix, raw, 0o644), os.Rename(from, to))
+		err = errors.Join(atomicfile.Replace(to+originSuffix, raw, 0o644), os.Rename(from, to))
 	}
 	if err != nil {
 		return diskFault(err, to)

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // CanAsk reports whether somebody is there to be asked.
@@ -24,7 +24,7 @@ func Agrees(question string) bool { return AgreesWithin(context.Background(), qu
 func AgreesWithin(ctx context.Context, question string) bool {
 	_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s [y/N] ", question)
 	answers := make(chan string, 1)
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(answers)
 		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n') // an end of input is no
 		answers <- strings.ToLower(strings.TrimSpace(answer))

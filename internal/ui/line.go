@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Line is for how far something is: one line of a terminal that is written over. On what is no
@@ -80,7 +80,7 @@ func showWaiting(line *Line, what string, do func() error) error {
 func repeat(line *Line, what func() string) (stop func()) {
 	done := make(chan struct{})
 	var watching sync.WaitGroup
-	errand.In(&watching, func() {
+	safego.In(&watching, func() {
 		defer line.Clear()
 		began := time.Now()
 		tick := time.NewTicker(line.lineInterval())

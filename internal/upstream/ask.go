@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // maxHops bounds a chain of redirects.
@@ -57,7 +57,7 @@ func (c *Client) attempts(ctx context.Context, q upstreamQuestion, attempt func(
 	if err := c.hosts.permits(u); err != nil {
 		return err
 	}
-	if err := c.breakers.breakerOf(hostPort(u)).allowGuests(turns.Of(ctx).Guests()...); err != nil {
+	if err := c.breakers.breakerOf(hostPort(u)).allowGuests(fairqueue.Of(ctx).Guests()...); err != nil {
 		return ofUpstream(err)
 	}
 	guest, release, err := c.shares.Take(ctx)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
@@ -19,7 +19,7 @@ import (
 // pageFor asks for a page on behalf of a guest.
 func pageFor(t *testing.T, c *upstream.Client, guest, location string) error {
 	t.Helper()
-	_, err := c.Page(turns.For(t.Context(), guest), upstream.PageAsk{URL: location}, &upstream.Memory{})
+	_, err := c.Page(fairqueue.For(t.Context(), guest), upstream.PageAsk{URL: location}, &upstream.Memory{})
 	return err
 }
 
@@ -190,7 +190,7 @@ func TestSlowNamesDelayOnlyTheirGuest(t *testing.T) {
 	const slow = 64
 	for range slow {
 		go func() {
-			_, err := c.Page(turns.For(ctx, "bad"), upstream.PageAsk{URL: s.URL(index, "/simple/slow/")}, &upstream.Memory{})
+			_, err := c.Page(fairqueue.For(ctx, "bad"), upstream.PageAsk{URL: s.URL(index, "/simple/slow/")}, &upstream.Memory{})
 			asked <- err
 		}()
 	}

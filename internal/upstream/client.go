@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Options of a client; zero fields take the default.
@@ -44,12 +44,12 @@ type Limits struct {
 	HeaderWait time.Duration // for the head of an answer; default 30 s
 	// Turns are the requests at a time; default 16, of which a guest has at most 12,
 	// and always 4, up to 128.
-	Turns turns.Limits
+	Turns fairqueue.Limits
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Turns == (turns.Limits{}) {
-		l.Turns = turns.Limits{All: 16, Each: 12, Sure: 4, Most: 128}
+	if l.Turns == (fairqueue.Limits{}) {
+		l.Turns = fairqueue.Limits{All: 16, Each: 12, Sure: 4, Most: 128}
 	}
 	return Limits{
 		PageBytes:  orStandard(l.PageBytes, 128<<20),
@@ -98,7 +98,7 @@ type Client struct {
 	agent    string
 	limits   Limits
 	breakers *breakers
-	shares   *turns.Shares
+	shares   *fairqueue.Shares
 	recorder Recorder
 	sought   soughtTexts // what no answer may have in it
 }
@@ -140,7 +140,7 @@ func New(cfg Config, o Options) (*Client, error) {
 		agent:    UserAgent + o.Version,
 		http:     t,
 		breakers: &breakers{after: limits.BreakAfter, pause: limits.BreakFor, byHost: map[string]*breaker{}},
-		shares:   turns.New(limits.Turns),
+		shares:   fairqueue.New(limits.Turns),
 		recorder: o.Recorder,
 		sought:   soughtIn(cfg, o.Beside),
 	}, nil

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
@@ -82,7 +82,7 @@ func (l *ledger) Asked(_ context.Context, q upstream.Question) error {
 // asking is for a sandbox, for which upstreams are asked.
 func asking(t *testing.T) context.Context {
 	t.Helper()
-	return turns.For(t.Context(), "sb-1")
+	return fairqueue.For(t.Context(), "sb-1")
 }
 
 func registry(t *testing.T) *liar.Server {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -114,7 +114,7 @@ func (d *dialer) dialAny(ctx context.Context, network, key string, addrs []netip
 // are turns, or who waits for one would wait behind others.
 func transport(cfg Config, d *dialer, conns int) (*http.Transport, error) {
 	t := &http.Transport{
-		DialContext:            errand.ShieldDial(d.dialHost),
+		DialContext:            safego.ShieldDial(d.dialHost),
 		TLSHandshakeTimeout:    15 * time.Second,
 		ResponseHeaderTimeout:  30 * time.Second,
 		IdleConnTimeout:        90 * time.Second,

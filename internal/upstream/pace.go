@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -22,7 +22,7 @@ type paced struct {
 // paceBody wraps a body. stop ends the watch.
 func paceBody(body io.Reader, window time.Duration, least int64, cancel context.CancelCauseFunc) (r io.Reader, stop func()) {
 	p := &paced{body: body}
-	p.timer = errand.After(window, func() {
+	p.timer = safego.After(window, func() {
 		if p.moved.Swap(0) < least {
 			cancel(fault.New(fault.ErrUnavailable, "the upstream sends its answer too slowly"))
 			return

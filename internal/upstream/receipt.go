@@ -6,10 +6,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
-// Itself is the guest (see package turns) for whom a gateway asks what no sandbox has it
+// Itself is the guest (see package fairqueue) for whom a gateway asks what no sandbox has it
 // ask: where an upstream's files are. A question for nobody is refused, so that no
 // caller can forget to say for whom it asks.
 const Itself = "the gateway itself"
@@ -52,7 +52,7 @@ type Receipt struct{ of *Client }
 func (c *Client) Record(ctx context.Context, about Subject, location string) (Receipt, error) {
 	var failed error
 	recorded := false
-	for _, guest := range turns.Of(ctx).Guests() {
+	for _, guest := range fairqueue.Of(ctx).Guests() {
 		err := c.recordFor(ctx, guest, about, location)
 		recorded = recorded || err == nil // one sandbox that may ask nothing more keeps nothing from the others
 		if err != nil {

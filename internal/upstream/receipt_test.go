@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
@@ -18,12 +18,12 @@ import (
 // does not leave.
 func TestNothingLeavesUnrecorded(t *testing.T) {
 	about := upstream.Subject{Package: pkgref.Ref{Ecosystem: "python", Name: "a"}}
-	party := &turns.Party{}
-	party.Join(turns.For(t.Context(), "sb-1"))
-	party.Join(turns.For(t.Context(), "sb-2"))
+	party := &fairqueue.Party{}
+	party.Join(fairqueue.For(t.Context(), "sb-1"))
+	party.Join(fairqueue.For(t.Context(), "sb-2"))
 	full := errors.New("no more records")
 	for name, c := range map[string]struct {
-		party   *turns.Party
+		party   *fairqueue.Party
 		refuses map[string]error
 		heard   int
 		told    []string
@@ -34,7 +34,7 @@ func TestNothingLeavesUnrecorded(t *testing.T) {
 		"one may not":            {nil, map[string]error{"sb-1": full}, 0, nil, full},
 		"one of two may not":     {party, map[string]error{"sb-1": full}, 2, []string{"sb-2"}, nil},
 		"neither of two may":     {party, map[string]error{"sb-1": full, "sb-2": full}, 0, nil, full},
-		"for nobody":             {&turns.Party{}, nil, 0, nil, fault.ErrInvalid},
+		"for nobody":             {&fairqueue.Party{}, nil, 0, nil, fault.ErrInvalid},
 		"for the gateway itself": {partyOf(t, upstream.Itself), nil, 2, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestNothingLeavesUnrecorded(t *testing.T) {
 			client := client(t, s, func(_ *upstream.Config, o *upstream.Options) { o.Recorder = l })
 			ctx := asking(t)
 			if c.party != nil {
-				ctx = turns.With(t.Context(), c.party)
+				ctx = fairqueue.With(t.Context(), c.party)
 			}
 			location := s.URL(index, "/simple/a/")
 			_, err := client.Page(ctx, upstream.PageAsk{URL: location, Subject: about}, &upstream.Memory{})
@@ -83,9 +83,9 @@ func TestReceiptOfAnother(t *testing.T) {
 	}
 }
 
-func partyOf(t *testing.T, guest string) *turns.Party {
+func partyOf(t *testing.T, guest string) *fairqueue.Party {
 	t.Helper()
-	p := &turns.Party{}
-	p.Join(turns.For(t.Context(), guest))
+	p := &fairqueue.Party{}
+	p.Join(fairqueue.For(t.Context(), guest))
 	return p
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // Bounds of what is copied and looked through.
@@ -168,7 +168,7 @@ func (w *Workspace) writeList() error {
 	if err != nil {
 		return err
 	}
-	return wholefile.ReplaceVolatile(filepath.Join(w.dir, listName), text, 0o600)
+	return atomicfile.ReplaceVolatile(filepath.Join(w.dir, listName), text, 0o600)
 }
 
 // Open finds a workspace that was made.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // throughAPI are the channels that both try by the API, with their tokens.
@@ -179,7 +179,7 @@ func flood(ctx context.Context, p *pair, _ int) (func(), error) {
 	var once sync.Once
 	over, cancel := context.WithCancel(ctx)
 	for range 8 {
-		errand.In(rest, func() {
+		safego.In(rest, func() {
 			for over.Err() == nil {
 				seen, err := p.sender.call(over, http.MethodGet, "/v1/version", nil)
 				if err == nil && strings.HasPrefix(seen.Text, "429") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // refusedNames is after how many slots sandboxes are renewed where each slot asks for a
@@ -113,7 +113,7 @@ func throughGateway() []channel {
 // aside does something while the receiver looks; what it returns waits for its end.
 func aside(do func() error) (stop func()) {
 	done := make(chan error, 1)
-	errand.Go(func() { done <- do() })
+	safego.Go(func() { done <- do() })
 	return func() {
 		select {
 		case <-done:

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // inside is where the talker is in a sandbox.
@@ -125,7 +125,7 @@ func (n *tenant) startTalker(ctx context.Context) {
 	from, to := io.Pipe()
 	n.said = json.NewDecoder(from)
 	attached := n.talk
-	errand.Go(func() {
+	safego.Go(func() {
 		for event, err := range attached.Events() {
 			switch {
 			case err != nil:

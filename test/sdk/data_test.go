@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
@@ -107,7 +107,7 @@ func inside(t *testing.T) []string {
 		case r.URL.Path == "/test/answer":
 			all.people.Answer()
 			for _, box := range all.All() {
-				box.AwaitState(r.Context(), waiting.Running)
+				box.AwaitState(r.Context(), suspend.Running)
 			}
 		default:
 			w.WriteHeader(http.StatusNotImplemented)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
@@ -51,7 +51,7 @@ func serve(t *testing.T) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named, err := policies.Open(filepath.Join(t.TempDir(), "named"), book.Users)
+	named, err := namedpolicy.Open(filepath.Join(t.TempDir(), "named"), book.Users)
 	if err != nil {
 		t.Fatal(err)
 	}

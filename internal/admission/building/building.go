@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Source is the published file that a workshop is for. It is admitted there by the run that
@@ -94,7 +94,7 @@ type Config struct {
 // Desk has jobs done: each key once at a time, a few at once. Safe for concurrent use.
 type Desk struct {
 	cfg   Config
-	turns *turns.Shares
+	turns *fairqueue.Shares
 
 	mu      sync.Mutex       // guards all below
 	running map[string]*work // by key
@@ -106,7 +106,7 @@ func NewDesk(cfg Config) *Desk {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = longest
 	}
-	return &Desk{cfg: cfg, turns: turns.New(turns.Limits{All: maxMaking, Each: maxOfOne, Line: maxLine}), running: map[string]*work{}}
+	return &Desk{cfg: cfg, turns: fairqueue.New(fairqueue.Limits{All: maxMaking, Each: maxOfOne, Line: maxLine}), running: map[string]*work{}}
 }
 
 // work is a build under way. What stands behind done is written before that is closed.
@@ -133,7 +133,7 @@ func (d *Desk) Do(ctx context.Context, job Job) (Result, error) {
 		life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		w = &work{cancel: cancel, done: make(chan struct{})}
 		d.running[job.Key] = w
-		errand.Go(func() { d.doJob(life, job, w) })
+		safego.Go(func() { d.doJob(life, job, w) })
 	}
 	w.waiters++
 	d.mu.Unlock()
@@ -169,7 +169,7 @@ func (d *Desk) doJob(ctx context.Context, job Job, w *work) {
 		close(w.done)
 	}()
 	w.err = fault.New(fault.ErrUnavailable, "the build did not come to an end")
-	err := errand.Try(func() error {
+	err := safego.Try(func() error {
 		var err error
 		w.result, err = d.makeFile(ctx, job)
 		return err
@@ -178,8 +178,8 @@ func (d *Desk) doJob(ctx context.Context, job Job, w *work) {
 }
 
 func (d *Desk) makeFile(ctx context.Context, job Job) (Result, error) {
-	_, release, err := d.turns.Take(turns.Within(ctx, job.Payer, job.Sandbox))
-	if errors.Is(err, turns.ErrCrowded) {
+	_, release, err := d.turns.Take(fairqueue.Within(ctx, job.Payer, job.Sandbox))
+	if errors.Is(err, fairqueue.ErrCrowded) {
 		return Result{}, fault.New(fault.ErrUnavailable, "too many builds wait already; try again later")
 	}
 	if err != nil {

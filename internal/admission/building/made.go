@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -42,7 +42,7 @@ func (m *made) Write(p []byte) (int, error) {
 func (d *Desk) keepMade(m *made) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m.ends = errand.After(keptFor, func() { d.dropMade(m) })
+	m.ends = safego.After(keptFor, func() { d.dropMade(m) })
 	d.kept = append(d.kept, m)
 	for len(d.kept) > maxKept {
 		d.removeMade(d.kept[0])

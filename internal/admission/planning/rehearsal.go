@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Trees finds out what an install brings before it has asked for all of it: its resolver
@@ -81,11 +81,11 @@ type Desk struct {
 	Ask     func(ctx context.Context, ask approval.Ask) (approval.Request, error)
 	AskTree func(ctx context.Context, tree approval.TreeAsk) (approval.Request, error)
 
-	turns *turns.Shares // for the rehearsals at one time
+	turns *fairqueue.Shares // for the rehearsals at one time
 }
 
 // Open makes a desk ready, before anybody rehearses.
-func (d *Desk) Open() { d.turns = turns.New(turns.Limits{All: maxRehearsing, Each: maxOfOne}) }
+func (d *Desk) Open() { d.turns = fairqueue.New(fairqueue.Limits{All: maxRehearsing, Each: maxOfOne}) }
 
 // Rehearsals are those of one sandbox's installs. A nil one finds nothing out. Safe for
 // concurrent use.
@@ -119,7 +119,7 @@ func (s *Rehearsals) rehearsalsOf(e pkgref.Ecosystem) []*rehearsal {
 		}
 		s.mu.Unlock()
 		if begin {
-			errand.Go(func() { s.rehearse(r) })
+			safego.Go(func() { s.rehearse(r) })
 		}
 		if r != nil {
 			all = append(all, r)
@@ -183,7 +183,7 @@ func (s *Rehearsals) Whole(ctx context.Context, p pkgref.Ref) (notes []string, e
 	return notes, nil
 }
 
-func quoted(command string) string { return fmt.Sprintf("%q", masking.Cut(command, maxCommandSay)) }
+func quoted(command string) string { return fmt.Sprintf("%q", redact.Cut(command, maxCommandSay)) }
 
 // rehearse finds out what an install brings, and files it.
 func (s *Rehearsals) rehearse(r *rehearsal) {
@@ -210,7 +210,7 @@ func (s *Rehearsals) rehearse(r *rehearsal) {
 func (s *Rehearsals) resolveRehearsal(r *rehearsal) error {
 	ctx, cancel := context.WithTimeout(s.life, s.desk.Timeout)
 	defer cancel()
-	_, release, err := s.desk.turns.Take(turns.Within(ctx, s.payer, s.sandbox))
+	_, release, err := s.desk.turns.Take(fairqueue.Within(ctx, s.payer, s.sandbox))
 	if err == nil {
 		defer release()
 		err = s.desk.Trees.Rehearse(ctx, s.sandbox, r.install, func(ctx context.Context, run string, choices []Choice, notes []string) error {
@@ -230,9 +230,9 @@ func (s *Rehearsals) resolveRehearsal(r *rehearsal) error {
 // sentenceOf is what a person is told of an error.
 func sentenceOf(err error) string {
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return masking.Cut(f.Sentence, 500)
+		return redact.Cut(f.Sentence, 500)
 	}
-	return masking.Cut(err.Error(), 500)
+	return redact.Cut(err.Error(), 500)
 }
 
 // fileTree asks for all releases of a plan that wait, by the run that the install is of.
@@ -244,7 +244,7 @@ func (s *Rehearsals) fileTree(ctx context.Context, r *rehearsal, p Plan, notes [
 		w := placed.Weighed
 		switch why := apartFrom(w); {
 		case why != "":
-			notes = append(notes, masking.Cut(w.Package.Name+" "+w.Package.Version+" is not in it: "+why, 500))
+			notes = append(notes, redact.Cut(w.Package.Name+" "+w.Package.Version+" is not in it: "+why, 500))
 		case w.Verdict.Effect == policy.Allow:
 			have++
 		default:

@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -68,7 +68,7 @@ func (s *Shown) Page(ask door.IndexAsk, reserve func(bytes int64) bool) {
 	}
 	s.files += len(ask.Files) - len(before)
 	s.pages[ask.Package] = shownPage{
-		source: masking.Cut(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
+		source: redact.Cut(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *Shown) File(ask door.FileAsk, r Reading) {
 		s.read[ask.Package] = of
 	}
 	f := readFile{
-		file: ask.File, source: masking.Cut(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
+		file: ask.File, source: redact.Cut(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain},
 		digests: r.Digests, findings: slices.Clone(ask.Findings), evidence: r.Evidence, paths: r.Paths, given: r.Given,
 	}
 	if before, known := of[ask.File.Name]; known {

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -143,7 +143,7 @@ type shownFile struct {
 func (w *weighing) weighChoice(ctx context.Context, choice Choice) (out Weighed, counts bool, err error) {
 	out = Weighed{Package: choice.Package}
 	if !pkgref.IsCanonicalName(choice.Package.Ecosystem, choice.Package.Name) || choice.Package.Version == "" {
-		return out, false, fault.Invalid("%q is not a release by its canonical name and version", masking.Cut(choice.Package.String(), 200))
+		return out, false, fault.Invalid("%q is not a release by its canonical name and version", redact.Cut(choice.Package.String(), 200))
 	}
 	files := w.shownFiles(choice.Package)
 	if choice.IfRead && !slices.ContainsFunc(files, func(f shownFile) bool { return f.was }) {
@@ -344,10 +344,10 @@ func (w *weighing) readOnly() []pkgref.Ref {
 func (w Wanted) Text(child pkgref.Ref) string {
 	text := w.Parent.Name + " " + w.Parent.Version + " requires " + child.Name
 	if w.Specifier != "" {
-		text += " " + masking.Cut(w.Specifier, 100)
+		text += " " + redact.Cut(w.Specifier, 100)
 	}
 	if w.Extra != "" {
-		text += " for its extra " + masking.Cut(w.Extra, 40)
+		text += " for its extra " + redact.Cut(w.Extra, 40)
 	}
 	return text
 }

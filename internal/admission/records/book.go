@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -155,7 +155,7 @@ func (b *Book) completeRecord(ctx context.Context, r audit.Record) (completed au
 // there was one. The run goes on: what it asks of nobody, or the cache has, it is served.
 func (b *Book) askedEnough(ctx context.Context) error {
 	enough := fault.New(fault.ErrForbidden, "run %s has had more than %d different questions asked, so no others are: what the cache has is served",
-		masking.Cut(b.config.Run, 64), questionsFor*b.config.Limits.Records)
+		redact.Cut(b.config.Run, 64), questionsFor*b.config.Limits.Records)
 	_, err := b.Refuse(ctx, audit.Record{Kind: audit.KindNetwork, Outcome: audit.Exceeded, Rule: "quota.questions", Reason: enough.Error()})
 	return errors.Join(enough, err)
 }
@@ -183,7 +183,7 @@ func (b *Book) Open(ctx context.Context) error {
 // says so.
 func (b *Book) cutOff(ctx context.Context) error {
 	cut := fault.New(fault.ErrForbidden, "run %s has made more than %d records, so all its further requests are refused",
-		masking.Cut(b.config.Run, 64), b.config.Limits.Records)
+		redact.Cut(b.config.Run, 64), b.config.Limits.Records)
 	b.mu.Lock()
 	known := b.cutLogged
 	b.cutLogged = true
@@ -199,7 +199,7 @@ func (b *Book) cutOff(ctx context.Context) error {
 		return errors.Join(cut, err)
 	}
 	if b.config.OnExceeded != nil {
-		errand.Go(func() { b.config.OnExceeded(b.config.Sandbox) })
+		safego.Go(func() { b.config.OnExceeded(b.config.Sandbox) })
 	}
 	return cut
 }

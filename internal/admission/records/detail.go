@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -111,7 +111,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 		detail = map[string]string{}
 	}
 	if d.Suggest != "" {
-		detail[DetailSuggest] = masking.Cut(d.Suggest, 4_096)
+		detail[DetailSuggest] = redact.Cut(d.Suggest, 4_096)
 	}
 	if wanted := wantedBy(d.WantedBy); wanted != "" {
 		detail[DetailWantedBy] = wanted
@@ -120,7 +120,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 			detail[DetailExtras] = unasked
 		}
 		if specifiers := parentSpecifiers(d.WantedBy); specifiers != "" {
-			detail[DetailWants] = masking.Cut(specifiers, 1_024)
+			detail[DetailWants] = redact.Cut(specifiers, 1_024)
 		}
 	}
 	if d.Alarm {
@@ -129,7 +129,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 	if len(detail) > 0 {
 		r.Detail = detail
 	}
-	r.RequestedVersion = masking.Cut(d.Pinned, 512)
+	r.RequestedVersion = redact.Cut(d.Pinned, 512)
 }
 
 // wantedBy names the first few parents: "rich 13.0.1 (pygments >=2.13)".
@@ -145,7 +145,7 @@ func wantedBy(edges []policy.Edge) string {
 		}
 		text += e.Parent.Name + " " + e.Parent.Version
 		if e.Specifier != "" {
-			text += " (" + e.Name + " " + masking.Cut(e.Specifier, 100) + ")"
+			text += " (" + e.Name + " " + redact.Cut(e.Specifier, 100) + ")"
 		}
 	}
 	return text

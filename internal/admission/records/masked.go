@@ -7,21 +7,21 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // maskedLog is an audit log that has no secrets in the text which others wrote.
 type maskedLog struct {
 	audit.Log
-	masker masking.Masker
+	masker redact.Masker
 }
 
 // Masked masks secrets of known forms in the free text of what is appended to a log, however
 // they are escaped or encoded there: commands, reasons, tasks, names of files and addresses,
-// details. Code that cuts such a text before uses masking.Cut. No policy is asked: a log
+// details. Code that cuts such a text before uses redact.Cut. No policy is asked: a log
 // can't forget. What is found there is no finding of its own.
-func Masked(log audit.Log, set *scan.Set) audit.Log { return maskedLog{log, masking.New(set)} }
+func Masked(log audit.Log, set *dlp.Set) audit.Log { return maskedLog{log, redact.New(set)} }
 
 // Append implements audit.Log.
 func (l maskedLog) Append(ctx context.Context, r audit.Record) (audit.Record, error) {

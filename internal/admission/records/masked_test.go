@@ -9,8 +9,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 )
 
 // memory is a log in memory.
@@ -34,7 +34,7 @@ func TestMasked(t *testing.T) {
 		Kind: audit.KindCommand, Command: command, Detail: detail, Reason: "not " + token, Task: token, File: token + ".tgz", SourceURL: "https://a.example/" + token,
 		RequestedVersion: token, InstalledVersion: token, Package: token, Rule: "x." + token, Withheld: []audit.WithheldRange{{From: "1"}, {From: token, To: token, Rule: token, Reason: token}}, SHA256: strings.Repeat("0f", 32), RequestID: "abcdefgh",
 	}
-	if _, err := records.Masked(log, scan.NewSet(secrets.Rules()...)).Append(t.Context(), given); err != nil {
+	if _, err := records.Masked(log, dlp.NewSet(secrets.Rules()...)).Append(t.Context(), given); err != nil {
 		t.Fatal(err)
 	}
 	if given.Withheld[1].From != token {

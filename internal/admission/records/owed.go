@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -261,7 +261,7 @@ func (b *Book) summarise(ctx context.Context, some func([]repeated) []repeated) 
 			break
 		}
 		group.Go(func() error {
-			return errand.Try(func() error {
+			return safego.Try(func() error {
 				_, err := b.Append(ctx, one.record)
 				if err == nil {
 					b.mu.Lock()

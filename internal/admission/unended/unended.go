@@ -21,7 +21,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // What a build's records have, as admission writes them.
@@ -162,7 +162,7 @@ func (g *Registry) saveFile() error {
 	}
 	b, err := json.Marshal(k)
 	if err == nil {
-		err = wholefile.Replace(g.path, b, 0o600)
+		err = atomicfile.Replace(g.path, b, 0o600)
 	}
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be written", g.path)

@@ -42,7 +42,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -174,9 +174,9 @@ func New(cfg Config) (*Sender, error) {
 func (s *Sender) Run(ctx context.Context) {
 	var hooks sync.WaitGroup
 	for _, h := range s.cfg.Hooks {
-		errand.In(&hooks, func() { errand.Stay(ctx, func() { s.serveHook(ctx, h) }) })
+		safego.In(&hooks, func() { safego.Stay(ctx, func() { s.serveHook(ctx, h) }) })
 		if s.cfg.Alarms != nil && h.wantsAlarms() {
-			errand.In(&hooks, func() { errand.Stay(ctx, func() { s.serveAlarms(ctx, h) }) })
+			safego.In(&hooks, func() { safego.Stay(ctx, func() { s.serveAlarms(ctx, h) }) })
 		}
 	}
 	hooks.Wait()

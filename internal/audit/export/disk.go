@@ -6,7 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // exportDisk is where outputs and cursors are. The tests put one under them that dies
@@ -75,7 +75,7 @@ func (d osDisk) syncDir(dir string) error {
 		return err
 	}
 	defer p.Close()
-	return wholefile.SyncDir(p.Proc())
+	return atomicfile.SyncDir(p.Proc())
 }
 
 type osFile struct {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // read are some records, and what kept the log from giving the next.
@@ -24,10 +24,10 @@ func readAhead(ctx context.Context, log Log, from, end uint64) <-chan read {
 			return false
 		}
 	}
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(ahead)
 		var some []audit.Record
-		err := errand.Try(func() error {
+		err := safego.Try(func() error {
 			for r, err := range log.Records(ctx, audit.Filter{FromSeq: from}) {
 				if err != nil || r.Seq >= end {
 					return err

@@ -21,11 +21,11 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // Config says what goes where. At least one of File, Command and URL is set.
@@ -99,7 +99,7 @@ func startPublisher(config Config, targets ...target) *Publisher {
 	p := &Publisher{config: config, targets: targets, cancel: cancel}
 	p.loadState()
 	for i := range p.targets {
-		errand.In(&p.running, func() { errand.Stay(ctx, func() { p.runTarget(ctx, i) }) })
+		safego.In(&p.running, func() { safego.Stay(ctx, func() { p.runTarget(ctx, i) }) })
 	}
 	return p
 }
@@ -112,7 +112,7 @@ func (p *Publisher) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastTimeout)
 	defer cancel()
 	for i := range p.targets {
-		errand.In(&p.running, func() { p.attempt(ctx, i) })
+		safego.In(&p.running, func() { p.attempt(ctx, i) })
 	}
 	p.running.Wait()
 }
@@ -202,5 +202,5 @@ func (p *Publisher) saveState() error {
 		return err
 	}
 	path := filepath.Join(p.config.Dir, audit.PublishedName)
-	return wholefile.ReplaceVolatile(path, append(text, '\n'), 0o600)
+	return atomicfile.ReplaceVolatile(path, append(text, '\n'), 0o600)
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -134,7 +134,7 @@ func newManager(t *testing.T, dir string, controller *admission.Controller, o sa
 		},
 		ClientEnv: func() map[string]string { return nil }, AgentDir: filepath.Join(dir, "agent"), EmptyFile: os.DevNull,
 		PolicyDir: filepath.Join(dir, "policies"), BaselineDir: filepath.Join(dir, "baselines"), DefaultTemplate: "test",
-		Queue: nobody{}, Shelf: waiting.NewShelf(filepath.Join(dir, "frozen"), waiting.Room{}), FreezeAfter: time.Hour,
+		Queue: nobody{}, Shelf: suspend.NewShelf(filepath.Join(dir, "frozen"), suspend.Room{}), FreezeAfter: time.Hour,
 		Log: quiet(), Observer: o,
 	})
 	t.Cleanup(m.Close)

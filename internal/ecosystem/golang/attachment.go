@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // The most that is read of a .mod and of a .info; the largest real ones have
@@ -36,7 +36,7 @@ func (Protocol) AttachmentAsk(base string, r ecosystem.Route) ecosystem.Ask {
 // Requires is the route of a release's .mod.
 func (Protocol) Requires(project, version string) (ecosystem.Route, error) {
 	if !isRelease(project, version) {
-		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", masking.Cut(version, maxQuoted), masking.Cut(project, maxQuoted))
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", redact.Cut(version, maxQuoted), redact.Cut(project, maxQuoted))
 	}
 	last := escapeVersion(version) + extMod
 	return versionRoute(project, last, "/"+escapePath(project)+"/"+folder+"/"+last)
@@ -83,7 +83,7 @@ func infoAttachment(r ecosystem.Route, body []byte) (ecosystem.Attachment, error
 		return ecosystem.Attachment{}, fault.Wrap(fault.ErrInvalid, err, "the proxy's answer about the version is not the JSON that module proxies send")
 	}
 	if !isRelease(r.Project, read.Version) {
-		return ecosystem.Attachment{}, fault.Invalid("the proxy answered %q, which is not a version that the module can have", masking.Cut(read.Version, maxQuoted))
+		return ecosystem.Attachment{}, fault.Invalid("the proxy answered %q, which is not a version that the module can have", redact.Cut(read.Version, maxQuoted))
 	}
 	if !r.Query && read.Version != r.Version {
 		return ecosystem.Attachment{}, fault.Invalid("the proxy answered with %s to the question for another version", read.Version)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // databases is the folder of a proxy below which it relays databases.
@@ -70,7 +70,7 @@ func lookupRoute(route ecosystem.Route, release string) (ecosystem.Route, error)
 	}
 	version, err := module.UnescapeVersion(stem)
 	if err != nil || escapeVersion(version) != stem || len(version) > maxVersion || !isRelease(project, version) {
-		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", masking.Cut(stem, maxQuoted), masking.Cut(project, maxQuoted))
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", redact.Cut(stem, maxQuoted), redact.Cut(project, maxQuoted))
 	}
 	route.Project, route.Version = project, version
 	return route, nil

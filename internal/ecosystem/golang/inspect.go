@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/license"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Inspect reads a module's zip as strictly as the go command does before it
@@ -126,7 +126,7 @@ func (t *zipTree) inside() (in ecosystem.Inside) {
 func (t *zipTree) beginModule(first, version string) error {
 	before, _, ok := strings.Cut(first, "@"+version+"/")
 	if !ok || !isRelease(before, version) {
-		return fault.Invalid("the zip's files do not lie below a module's path and %s", masking.Cut(version, maxQuoted))
+		return fault.Invalid("the zip's files do not lie below a module's path and %s", redact.Cut(version, maxQuoted))
 	}
 	t.project, t.prefix = before, before+"@"+version+"/"
 	return nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -52,7 +52,7 @@ func (Protocol) ContentType(ecosystem.Form) string { return typeText }
 func (Protocol) ParseIndex(project string, page ecosystem.Page, _ ecosystem.Rows) (*ecosystem.Index, error) {
 	media, _, _ := strings.Cut(page.ContentType, ";")
 	if media = strings.ToLower(strings.TrimSpace(media)); media != mediaText && media != mediaData {
-		return nil, fault.Invalid("the proxy answered with the content type %q; a list of versions is plain text", masking.Cut(page.ContentType, maxQuoted))
+		return nil, fault.Invalid("the proxy answered with the content type %q; a list of versions is plain text", redact.Cut(page.ContentType, maxQuoted))
 	}
 	base, ok := strings.CutSuffix(page.URL, escapePath(project)+"/"+folder+"/list")
 	if !ok || !strings.HasSuffix(base, "/") {
@@ -109,7 +109,7 @@ func (l *list) addVersion(version string) error {
 	l.seen[version] = true
 	f, err := addressed(l.base, l.index.Project, version)
 	if err != nil {
-		l.index.LeftOut = append(l.index.LeftOut, ecosystem.LeftOut{Name: masking.Cut(version, maxQuoted) + extZip, Reason: "its version is not one that the module can have"})
+		l.index.LeftOut = append(l.index.LeftOut, ecosystem.LeftOut{Name: redact.Cut(version, maxQuoted) + extZip, Reason: "its version is not one that the module can have"})
 		return nil //nolint:nilerr // a version that is none is no fault of the list
 	}
 	l.index.Files = append(l.index.Files, f)
@@ -119,11 +119,11 @@ func (l *list) addVersion(version string) error {
 // addressed is the zip of a release, by its address below a base.
 func addressed(base *url.URL, project, version string) (ecosystem.File, error) {
 	if !isRelease(project, version) {
-		return ecosystem.File{}, fault.Invalid("%q is not a version that %s can have", masking.Cut(version, maxQuoted), masking.Cut(project, maxQuoted))
+		return ecosystem.File{}, fault.Invalid("%q is not a version that %s can have", redact.Cut(version, maxQuoted), redact.Cut(project, maxQuoted))
 	}
 	location, path, _, reason := ecosystem.ResolveFile(base, escapePath(project)+"/"+folder+"/"+escapeVersion(version)+extZip)
 	if reason != "" {
-		return ecosystem.File{}, fault.Invalid("the zip of %s %s can't be asked for: %s", masking.Cut(project, maxQuoted), masking.Cut(version, maxQuoted), reason)
+		return ecosystem.File{}, fault.Invalid("the zip of %s %s can't be asked for: %s", redact.Cut(project, maxQuoted), redact.Cut(version, maxQuoted), reason)
 	}
 	return ecosystem.File{Name: version + extZip, Version: version, Kind: policy.KindPackage, URL: location, Path: path}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // HTTP's numbers for the statuses here.
@@ -37,7 +37,7 @@ func (Protocol) Refuse(r ecosystem.Refusal) ecosystem.Answer {
 	}
 	phrase := title
 	if r.What != "" {
-		phrase += ": " + masking.Cut(ecosystem.Line(r.What), mostBytes/4)
+		phrase += ": " + redact.Cut(ecosystem.Line(r.What), mostBytes/4)
 	}
 	return ecosystem.Answer{Status: status, Phrase: phrase, ContentType: typeText, Body: []byte(refusalWords(r))}
 }
@@ -62,17 +62,17 @@ func refusalWords(r ecosystem.Refusal) string {
 	if reason == "" {
 		reason = "the request is refused" // an empty line would end what is printed
 	}
-	lines := []string{masking.Cut(reason, mostBytes/2)}
+	lines := []string{redact.Cut(reason, mostBytes/2)}
 	if r.Rule != "" {
-		lines = append(lines, "rule: "+masking.Cut(ecosystem.Line(r.Rule), mostBytes/8))
+		lines = append(lines, "rule: "+redact.Cut(ecosystem.Line(r.Rule), mostBytes/8))
 	}
 	if r.Approval != "" {
 		return strings.Join(append(lines,
-			"it waits for a person as "+masking.Cut(ecosystem.Line(r.Approval), mostBytes/10), "on the host: "+masking.Cut(ecosystem.Line(r.Approve), mostBytes/10),
+			"it waits for a person as "+redact.Cut(ecosystem.Line(r.Approval), mostBytes/10), "on the host: "+redact.Cut(ecosystem.Line(r.Approve), mostBytes/10),
 			"then run the same command again"), "\n") + "\n"
 	}
 	if r.RequestID != "" {
-		lines = append(lines, "request "+masking.Cut(ecosystem.Line(r.RequestID), mostBytes/8)+"; see: cofferdam why")
+		lines = append(lines, "request "+redact.Cut(ecosystem.Line(r.RequestID), mostBytes/8)+"; see: cofferdam why")
 	}
 	if suggested := suggestion(r.Suggest); len(lines)+len(suggested) <= mostLines {
 		all := strings.Join(append(slices.Clip(lines), suggested...), "\n")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -104,7 +104,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 	}
 	version, err := module.UnescapeVersion(stem)
 	if err != nil || escapeVersion(version) != stem || len(version) > maxVersion {
-		return ecosystem.Route{}, fault.Invalid("%q is not a version as module proxies spell it", masking.Cut(stem, maxQuoted))
+		return ecosystem.Route{}, fault.Invalid("%q is not a version as module proxies spell it", redact.Cut(stem, maxQuoted))
 	}
 	route.Version, route.File = version, version+ext
 	switch {
@@ -112,7 +112,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 	case ext == extInfo && queryText.MatchString(version):
 		route.Query = true
 	default:
-		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", masking.Cut(version, maxQuoted), masking.Cut(project, maxQuoted))
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", redact.Cut(version, maxQuoted), redact.Cut(project, maxQuoted))
 	}
 	return route, nil
 }
@@ -121,7 +121,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 func unescapeModule(escaped string) (string, error) {
 	project, err := module.UnescapePath(escaped)
 	if err != nil || escapePath(project) != escaped || !pkgref.IsCanonicalName(pkgref.Go, project) {
-		return "", fault.Invalid("%q is not a module's path as module proxies spell it", masking.Cut(escaped, maxQuoted))
+		return "", fault.Invalid("%q is not a module's path as module proxies spell it", redact.Cut(escaped, maxQuoted))
 	}
 	return project, nil
 }

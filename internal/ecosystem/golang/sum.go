@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 var sumText = regexp.MustCompile(`^h1:[A-Za-z0-9+/]{43}=$`)
@@ -76,7 +76,7 @@ func sumFiles(files map[string]string) string {
 // SumAttachment is the sum of a .mod.
 func (Protocol) SumAttachment(r ecosystem.Route, body []byte) (string, error) {
 	if !strings.HasSuffix(r.File, extMod) || r.Query {
-		return "", fault.Invalid("the checksum database has no digest for %s", masking.Cut(r.File, maxQuoted))
+		return "", fault.Invalid("the checksum database has no digest for %s", redact.Cut(r.File, maxQuoted))
 	}
 	return sumMod(body)
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // publicKey is the key of the public database as Go's own distribution has it,
@@ -21,7 +21,7 @@ const publicKey = "+033de0ae+Ac4zctda0e5eza+HJyk9SxEdh+s3Ux18htTTAD8OuAn8"
 func VerifierFor(gosumdb string) (string, error) {
 	fields := strings.Fields(gosumdb)
 	if len(fields) == 0 || len(fields) > 2 {
-		return "", fault.Invalid("GOSUMDB is %q; write the name of a checksum database, or its name with its key", masking.Cut(gosumdb, maxQuoted))
+		return "", fault.Invalid("GOSUMDB is %q; write the name of a checksum database, or its name with its key", redact.Cut(gosumdb, maxQuoted))
 	}
 	verifier := fields[0]
 	if verifier == "off" {
@@ -31,7 +31,7 @@ func VerifierFor(gosumdb string) (string, error) {
 		verifier += publicKey
 	}
 	if _, err := note.NewVerifier(verifier); err != nil {
-		return "", fault.Wrap(fault.ErrInvalid, err, "GOSUMDB names the checksum database %q without the key that belongs to it", masking.Cut(fields[0], maxQuoted))
+		return "", fault.Wrap(fault.ErrInvalid, err, "GOSUMDB names the checksum database %q without the key that belongs to it", redact.Cut(fields[0], maxQuoted))
 	}
 	return verifier, nil
 }

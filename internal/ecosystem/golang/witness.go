@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Attest looks a release up in the checksum database. Whether an answer is in
@@ -22,7 +22,7 @@ import (
 // the log; an answer that is no database's is ErrUnavailable.
 func (Protocol) Attest(ctx context.Context, log ecosystem.Log, project, version string) (ecosystem.Attested, error) {
 	if !isRelease(project, version) {
-		return ecosystem.Attested{}, fault.New(fault.ErrNotFound, "%q is not a version that %s can have", masking.Cut(version, maxQuoted), masking.Cut(project, maxQuoted))
+		return ecosystem.Attested{}, fault.New(fault.ErrNotFound, "%q is not a version that %s can have", redact.Cut(version, maxQuoted), redact.Cut(project, maxQuoted))
 	}
 	whole, verifier, err := openVerifier(log.Verifier())
 	if err != nil {
@@ -112,7 +112,7 @@ func parseSums(text, project, version string) (ecosystem.Attested, error) {
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), " ")
 		if len(f) != 3 || f[0] != project || !isDigestLine(f[2]) {
-			return ecosystem.Attested{}, fault.Invalid("the checksum database answered with a record that is not about %s", masking.Cut(project, maxQuoted))
+			return ecosystem.Attested{}, fault.Invalid("the checksum database answered with a record that is not about %s", redact.Cut(project, maxQuoted))
 		}
 		sum := &a.File
 		switch f[1] {
@@ -120,7 +120,7 @@ func parseSums(text, project, version string) (ecosystem.Attested, error) {
 		case version + "/go.mod":
 			sum = &a.Attachment
 		default:
-			return ecosystem.Attested{}, fault.Invalid("the checksum database answered with a record of another version than %s", masking.Cut(version, maxQuoted))
+			return ecosystem.Attested{}, fault.Invalid("the checksum database answered with a record of another version than %s", redact.Cut(version, maxQuoted))
 		}
 		if *sum != "" {
 			return ecosystem.Attested{}, fault.Invalid("the checksum database's record has a digest twice")

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/contents"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -44,7 +44,7 @@ func (p *unpacking) tarballLimits() archive.Limits {
 func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Content) (ecosystem.Inspection, error) {
 	t, ok := tarballOf(file.Path)
 	if !ok || t.ran != (file.Kind == policy.KindRan) {
-		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", masking.Cut(file.Name, maxQuoted))
+		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", redact.Cut(file.Name, maxQuoted))
 	}
 	p := &unpacking{ran: t.ran, paths: map[string]bool{}, again: map[string]bool{}, contents: contents.Files{}}
 	if err := archive.TarGz(content, content.Size(), p.tarballLimits(), p.visitMember); err != nil {
@@ -118,9 +118,9 @@ func (c *claims) checkRelease(t tarball) error {
 	case c.wrong != "":
 		return fault.Invalid("its package.json has a %s of a form that clients read in different ways", c.wrong)
 	case strings.TrimSpace(c.name) != t.project:
-		return fault.Invalid("its package.json is about %q", masking.Cut(ecosystem.Line(c.name), maxQuoted))
+		return fault.Invalid("its package.json is about %q", redact.Cut(ecosystem.Line(c.name), maxQuoted))
 	case c.version != t.version && cleanVersion(c.version) != t.version:
-		return fault.Invalid("its package.json has the version %q", masking.Cut(ecosystem.Line(c.version), maxQuoted))
+		return fault.Invalid("its package.json has the version %q", redact.Cut(ecosystem.Line(c.version), maxQuoted))
 	}
 	return nil
 }

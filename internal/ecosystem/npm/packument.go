@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -44,7 +44,7 @@ func (Protocol) ParseIndex(project string, page ecosystem.Page, rows ecosystem.R
 	switch strings.ToLower(strings.TrimSpace(media)) {
 	case typeFull, typeAbbreviated:
 	default:
-		return nil, fault.Invalid("the registry answered with the content type %q; a packument is JSON", masking.Cut(page.ContentType, maxQuoted))
+		return nil, fault.Invalid("the registry answered with the content type %q; a packument is JSON", redact.Cut(page.ContentType, maxQuoted))
 	}
 	base, err := url.Parse(page.URL)
 	if err != nil {
@@ -214,7 +214,7 @@ func (p *packument) readTime(name string) error {
 func (p *packument) finishPage() error {
 	switch {
 	case p.name != p.index.Project:
-		return fault.Invalid("the packument is about %q, and %s was asked for", masking.Cut(p.name, maxQuoted), p.index.Project)
+		return fault.Invalid("the packument is about %q, and %s was asked for", redact.Cut(p.name, maxQuoted), p.index.Project)
 	case !p.versions:
 		return fault.New(fault.ErrNotFound, "the registry has no releases of %s", p.index.Project)
 	}
@@ -245,7 +245,7 @@ func (p *packument) finishPage() error {
 
 // leaveOut notes a release that nobody may have. version is as the page has it.
 func (p *packument) leaveOut(version, path, reason string) {
-	out := ecosystem.LeftOut{Name: bareName(p.index.Project) + "-" + masking.Cut(ecosystem.Line(version), maxQuoted) + tarballSuffix, Path: path, Reason: reason}
+	out := ecosystem.LeftOut{Name: bareName(p.index.Project) + "-" + redact.Cut(ecosystem.Line(version), maxQuoted) + tarballSuffix, Path: path, Reason: reason}
 	if _, err := pkgref.CanonicalVersion(pkgref.Node, version); err == nil {
 		out.Version = version
 	}

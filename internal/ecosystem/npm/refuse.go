@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 const noticeHeader = "npm-notice"
@@ -60,5 +60,5 @@ func (Protocol) Notice(r ecosystem.Refusal) map[string]string {
 	if r.Reason == "" {
 		return nil
 	}
-	return map[string]string{noticeHeader: masking.Cut("cofferdam withholds "+ecosystem.Sentence(r), most)}
+	return map[string]string{noticeHeader: redact.Cut("cofferdam withholds "+ecosystem.Sentence(r), most)}
 }

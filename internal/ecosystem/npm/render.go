@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -246,7 +246,7 @@ func (d *renderedPage) manifest() {
 			return
 		}
 	}
-	d.err = fault.New(fault.ErrNotFound, "the registry has no release %q of %s", masking.Cut(d.view.Release, maxQuoted), d.ix.Project)
+	d.err = fault.New(fault.ErrNotFound, "the registry has no release %q of %s", redact.Cut(d.view.Release, maxQuoted), d.ix.Project)
 }
 
 func appendTime(dst []byte, t time.Time) []byte {

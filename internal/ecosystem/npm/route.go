@@ -6,7 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -122,7 +122,7 @@ func pageRoute(below string) (ecosystem.Route, error) {
 	case len(rest) > 1:
 		return ecosystem.Route{}, fault.New(fault.ErrNotFound, "the gateway has no such page of a package")
 	case !isRelease(rest[0]):
-		return ecosystem.Route{}, fault.Invalid("%q is neither a version nor a tag", masking.Cut(rest[0], maxQuoted))
+		return ecosystem.Route{}, fault.Invalid("%q is neither a version nor a tag", redact.Cut(rest[0], maxQuoted))
 	}
 	return ecosystem.Route{Kind: ecosystem.RouteIndex, Project: project, Release: rest[0]}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/suspect"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Bounds of what is kept of a source distribution to tell what its build runs.
@@ -136,12 +136,12 @@ func (r *codeReader) readCode(name string, size int64, content io.Reader) (code,
 
 // linkedCode is a file that is a link.
 func linkedCode(name string, m archive.Member) code {
-	return code{name, 0, []string{masking.Cut(ecosystem.Line(name+" is a link to "+m.Link), maxLinked) + ", which was not looked at"}}
+	return code{name, 0, []string{redact.Cut(ecosystem.Line(name+" is a link to "+m.Link), maxLinked) + ", which was not looked at"}}
 }
 
 // unreadCode is a file for which there is no room.
 func unreadCode(name string, size int64) code {
-	return code{name, size, []string{masking.Cut(ecosystem.Line(name), maxLinked) + " and those behind it were not looked at: there are more files of code than are"}}
+	return code{name, size, []string{redact.Cut(ecosystem.Line(name), maxLinked) + " and those behind it were not looked at: there are more files of code than are"}}
 }
 
 // builtCode tells what building a distribution runs; top are the Python files beside its

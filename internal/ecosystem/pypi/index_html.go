@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // maxTag bounds one HTML tag; a page's are some hundred bytes.
@@ -103,7 +103,7 @@ func (p *htmlPage) rebase(href string) error {
 func (p *htmlPage) anchor(link string, attrs map[string]string) error {
 	location, filePath, fragment, reason := ecosystem.ResolveFile(p.base, link)
 	if reason != "" {
-		p.leaveOut(masking.Cut(link, maxQuoted), reason)
+		p.leaveOut(redact.Cut(link, maxQuoted), reason)
 		return nil
 	}
 	e := listedFile{name: path.Base(filePath), link: location, requires: attrs["data-requires-python"]}
@@ -123,7 +123,7 @@ func (p *htmlPage) anchor(link string, attrs map[string]string) error {
 func (p *htmlPage) checkPage() error {
 	switch {
 	case p.version != "" && p.version != "1" && !strings.HasPrefix(p.version, "1."):
-		return fault.Invalid("the index page has the repository version %q; 1.x is read", masking.Cut(p.version, maxQuoted))
+		return fault.Invalid("the index page has the repository version %q; 1.x is read", redact.Cut(p.version, maxQuoted))
 	case p.version == "" && len(p.index.Files) == 0:
 		return fault.Invalid("the answer is HTML that lists no file of %s: not an index page", p.index.Project)
 	}

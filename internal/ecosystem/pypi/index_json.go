@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -194,12 +194,12 @@ func readSidecar(v jsontext.Value, sha256 *string) error {
 func (p *jsonPage) checkPage() error {
 	switch {
 	case !strings.HasPrefix(p.meta.APIVersion, "1."):
-		return fault.Invalid("the index page has the API version %q; 1.x is read", masking.Cut(p.meta.APIVersion, maxQuoted))
+		return fault.Invalid("the index page has the API version %q; 1.x is read", redact.Cut(p.meta.APIVersion, maxQuoted))
 	case !p.files:
 		return fault.Invalid("the index page has no files member")
 	}
 	if name, err := pkgref.CanonicalName(pkgref.Python, p.name); err != nil || name != p.index.Project {
-		return fault.Invalid("the index page is about %q, and %s was asked for", masking.Cut(p.name, maxQuoted), p.index.Project)
+		return fault.Invalid("the index page is about %q, and %s was asked for", redact.Cut(p.name, maxQuoted), p.index.Project)
 	}
 	return nil
 }

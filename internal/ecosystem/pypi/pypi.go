@@ -19,7 +19,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -83,7 +83,7 @@ func (Protocol) ParseIndex(project string, page ecosystem.Page, _ ecosystem.Rows
 	case typeHTML, typeText:
 		return parseHTML(project, page)
 	}
-	return nil, fault.Invalid("the index answered with the content type %q; a project's page is JSON or HTML", masking.Cut(page.ContentType, maxQuoted))
+	return nil, fault.Invalid("the index answered with the content type %q; a project's page is JSON or HTML", redact.Cut(page.ContentType, maxQuoted))
 }
 
 // Refuse words a refusal: a reason phrase, which pip prints for files, and a

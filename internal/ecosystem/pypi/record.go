@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -144,10 +144,10 @@ func rootDirectories() []string {
 func (g gaps) findings() []string {
 	var list []string
 	if g.unlisted.count > 0 {
-		list = append(list, fmt.Sprintf("the wheel's RECORD does not list all of its files (not %d of them, such as %q); pip and uv install them like the others", g.unlisted.count, masking.Cut(g.unlisted.first, 100)))
+		list = append(list, fmt.Sprintf("the wheel's RECORD does not list all of its files (not %d of them, such as %q); pip and uv install them like the others", g.unlisted.count, redact.Cut(g.unlisted.first, 100)))
 	}
 	if g.rooted.count > 0 {
-		list = append(list, fmt.Sprintf("the wheel's RECORD lists files by absolute paths (%d of them, such as %q); pip and uv install them where the wheel has them, and outside of a virtual environment pip also removes those paths when it uninstalls", g.rooted.count, masking.Cut("/"+g.rooted.first, 100)))
+		list = append(list, fmt.Sprintf("the wheel's RECORD lists files by absolute paths (%d of them, such as %q); pip and uv install them where the wheel has them, and outside of a virtual environment pip also removes those paths when it uninstalls", g.rooted.count, redact.Cut("/"+g.rooted.first, 100)))
 	}
 	return list
 }

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
@@ -73,7 +73,7 @@ type Reader struct{ read int }
 // eight and how many there are besides. file and the text are the publisher's. They tell as well how
 // much was not looked at, since there is too much.
 func (r *Reader) Lines(file string, text []byte) (out []string) {
-	file = masking.Cut(strings.ToValidUTF8(file, "\ufffd"), maxQuote)
+	file = redact.Cut(strings.ToValidUTF8(file, "\ufffd"), maxQuote)
 	looked := text[:max(0, min(len(text), MaxText, maxAll-r.read))]
 	r.read += len(looked)
 	if len(looked) < len(text) {
@@ -106,7 +106,7 @@ func linesOf(file string, text []byte) (all []found) {
 // lookAtLine tells what a line does.
 func lookAtLine(file string, number int, line string) (f found, is bool) {
 	if other := encoding.FindStringSubmatch(line); number <= 2 && other != nil && !plainEncoding(other[1]) {
-		return found{number, 0, fmt.Sprintf("%s:%d has an encoding of its own, %s, so that it may be another text than it seems", file, number, masking.Cut(other[1], 40))}, true
+		return found{number, 0, fmt.Sprintf("%s:%d has an encoding of its own, %s, so that it may be another text than it seems", file, number, redact.Cut(other[1], 40))}, true
 	}
 	if comment(file, line) {
 		return f, false
@@ -161,5 +161,5 @@ func quoteAround(line string, at int) string {
 		line = "..." + line[at-before:]
 	}
 	line = strings.ToValidUTF8(line[:min(len(line), 4*maxQuote)], "\ufffd")
-	return masking.Cut(strings.Join(strings.Fields(line), " "), maxQuote)
+	return redact.Cut(strings.Join(strings.Fields(line), " "), maxQuote)
 }

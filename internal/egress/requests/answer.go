@@ -6,7 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/departure"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
@@ -54,7 +54,7 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	// Of an upgraded connection the proxy reads and writes it in goroutines of its own.
-	answer.Body = errand.ShieldBody(answer.Body)
+	answer.Body = safego.ShieldBody(answer.Body)
 	return answer, nil
 }
 

@@ -11,10 +11,10 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
@@ -86,7 +86,7 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	}
 	sought, end := searchFor(r, patterns)
 	defer end()
-	if refusal := sought.findIn(slices.Concat([]reading.Part{{Place: reading.Path, Text: r.URL.RequestURI()}}, reading.Head(r), reading.Trailer(r.Trailer))); refusal != nil {
+	if refusal := sought.findIn(slices.Concat([]requestparts.Part{{Place: requestparts.Path, Text: r.URL.RequestURI()}}, requestparts.Head(r), requestparts.Trailer(r.Trailer))); refusal != nil {
 		return refusal
 	}
 	most := terms.MaxBody
@@ -163,13 +163,13 @@ func noPlace(err error) *Refusal {
 // readable refuses a request in which patterns can't be found: whose body, or message in the
 // query, is compressed, or written in letters that are not read here.
 func readable(r *http.Request) *Refusal {
-	body := reading.BodyOf(r.Header)
+	body := requestparts.BodyOf(r.Header)
 	why := body.Unread()
 	if why == "" && len(body.Codings()) > 0 {
 		why = "it is compressed (" + strings.Join(body.Codings(), ", ") + ")"
 	}
 	if why == "" {
-		why = reading.UnreadQuery(r.URL.RawQuery)
+		why = requestparts.UnreadQuery(r.URL.RawQuery)
 	}
 	if why == "" {
 		return nil
@@ -184,7 +184,7 @@ const maxWhy = 120
 func unsearched(why string) *Refusal {
 	return &Refusal{
 		Rule: door.RuleHostBody, Status: http.StatusUnsupportedMediaType,
-		Reason: "a request's body can't be read (" + masking.Cut(why, maxWhy) + "), and the policy has patterns to look for in it; send it as it is, in UTF-8",
+		Reason: "a request's body can't be read (" + redact.Cut(why, maxWhy) + "), and the policy has patterns to look for in it; send it as it is, in UTF-8",
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Batch is how many requests that have ended are told of at a time at most.
@@ -31,7 +31,7 @@ const (
 // masked before it is cut.
 func toldOf(text string, most int) string {
 	if len(text) > most/6 { // else it is not cut, and masked by who keeps it
-		text = masking.Text(text)
+		text = redact.Text(text)
 	}
 	size := 0
 	for i, c := range text {

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // Bounds of an encoded body in which keys are looked for, in bytes. A longer one is refused.
@@ -48,7 +48,7 @@ func (c *Carrier) readEncoded(r *http.Request, coding string, readers []keyReade
 		return unreadable("encoded and has more than 4 MiB")
 	}
 	if coding != "gzip" && coding != "x-gzip" { // what deflate is, servers do not agree about
-		return unreadable("encoded in a way that is not read here (" + masking.Cut(coding, 40) + ")")
+		return unreadable("encoded in a way that is not read here (" + redact.Cut(coding, 40) + ")")
 	}
 	decoded, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Carrier) keepEncoded(r *http.Request, decoder int64) (raw []byte, done 
 func (c *Carrier) readUnsaid(r *http.Request, coding string) *Refusal {
 	cost := int64(decoderCost)
 	if strings.Contains(coding, "zstd") {
-		cost = reading.DecoderCost
+		cost = requestparts.DecoderCost
 	}
 	if strings.Contains(coding, ",") { // what is between two codings is kept, twice while it grows
 		cost += 2 * maxEncoded
@@ -118,9 +118,9 @@ func (c *Carrier) readUnsaid(r *http.Request, coding string) *Refusal {
 		return refusal
 	}
 	header := http.Header{"Content-Type": r.Header["Content-Type"], "Content-Encoding": r.Header["Content-Encoding"]}
-	decoded, why := reading.BodyOf(header).Open(raw, maxEncoded)
+	decoded, why := requestparts.BodyOf(header).Open(raw, maxEncoded)
 	if why != "" {
-		return unreadable("not to be read (" + masking.Cut(why, maxWhy) + ")")
+		return unreadable("not to be read (" + redact.Cut(why, maxWhy) + ")")
 	}
 	defer decoded.Close()
 	readers, _ = readersOf(r.Header)

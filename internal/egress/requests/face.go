@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // folded is a field's name as servers may fold it: in lower case, its letters and digits
@@ -74,7 +74,7 @@ func misspelt(name string) bool {
 func twoFaced(r *http.Request) *Refusal {
 	for name, values := range r.Header {
 		if otherFace(name, strings.Join(values, ",")) || misspelt(name) {
-			return otherFaced("the field " + masking.Cut(name, 60))
+			return otherFaced("the field " + redact.Cut(name, 60))
 		}
 	}
 	if len(r.Trailer) == 0 || r.Body == nil {
@@ -89,7 +89,7 @@ func twoFaced(r *http.Request) *Refusal {
 func trailing(trailer http.Header) *Refusal {
 	for name, values := range trailer {
 		if _, framing := framings()[folded(name)]; framing || otherFace(name, strings.Join(values, ",")) {
-			return otherFaced("the trailing field " + masking.Cut(name, 60))
+			return otherFaced("the trailing field " + redact.Cut(name, 60))
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // overridden refuses a request whose query or body could give it another method. The body is
@@ -28,10 +28,10 @@ func (c *Carrier) overridden(r *http.Request) *Refusal {
 		fields = fields[:1]
 	}
 	coding := codingOf(r.Header, fields...)
-	if (reading.BodyOf(r.Header).OtherLetters() || coding != "") && !said && !overrides(r.Method) {
+	if (requestparts.BodyOf(r.Header).OtherLetters() || coding != "") && !said && !overrides(r.Method) {
 		return nil
 	}
-	if reading.BodyOf(r.Header).OtherLetters() {
+	if requestparts.BodyOf(r.Header).OtherLetters() {
 		return unreadable("written in another charset than UTF-8")
 	}
 	switch {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // searchTime is how long patterns may be looked for in one request. A body of the longest kind, of random
@@ -34,7 +34,7 @@ func searchFor(r *http.Request, patterns []*expression.Expression) (s patternSea
 
 // findIn looks for the patterns in parts of a request, as they are written and as servers may read
 // them.
-func (s patternSearch) findIn(parts []reading.Part) *Refusal {
+func (s patternSearch) findIn(parts []requestparts.Part) *Refusal {
 	for _, part := range parts {
 		written := []string{part.Text}
 		if part.Name != "" && part.Text != part.Name {
@@ -55,10 +55,10 @@ func (s patternSearch) findIn(parts []reading.Part) *Refusal {
 // findInBody looks for the patterns in all that a server may take a body for, and in what came
 // behind it.
 func (s patternSearch) findInBody(r *http.Request, body []byte) (refusal *Refusal) {
-	if refusal = s.findIn(reading.Trailer(r.Trailer)); refusal != nil {
+	if refusal = s.findIn(requestparts.Trailer(r.Trailer)); refusal != nil {
 		return refusal
 	}
-	unread := reading.BodyOf(r.Header).Each(body, func(text []byte) (more bool) {
+	unread := requestparts.BodyOf(r.Header).Each(body, func(text []byte) (more bool) {
 		refusal = s.findText(string(text))
 		return refusal == nil
 	})

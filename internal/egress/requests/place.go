@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
@@ -240,6 +240,6 @@ func releaseWithBody(r *http.Request) {
 	case r.Body == nil || r.Body == http.NoBody:
 		p.freePlace()
 	default:
-		r.Body = &leaving{errand.ShieldBody(r.Body), p}
+		r.Body = &leaving{safego.ShieldBody(r.Body), p}
 	}
 }

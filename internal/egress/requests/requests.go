@@ -22,7 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/httpqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -167,8 +167,8 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 // transport is by what requests are sent to the host.
 func (c *Carrier) transport() *http.Transport {
 	return &http.Transport{
-		DialContext:            errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialPlain(ctx) }),
-		DialTLSContext:         errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) }),
+		DialContext:            safego.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialPlain(ctx) }),
+		DialTLSContext:         safego.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) }),
 		DisableCompression:     true,
 		ResponseHeaderTimeout:  c.config.AwaitTime,
 		ExpectContinueTimeout:  continueTime,

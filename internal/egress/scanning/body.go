@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/masking"
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // pieceSize is how much of a body is read at a time.
@@ -32,13 +32,13 @@ func (l *look) lookThroughBody() error {
 	if r.Header.Get("Upgrade") != "" {
 		return l.unseen("it goes on as a WebSocket")
 	}
-	if why := reading.UnreadQuery(r.URL.RawQuery); why != "" {
+	if why := requestparts.UnreadQuery(r.URL.RawQuery); why != "" {
 		return l.unseen(why)
 	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	body := reading.BodyOf(r.Header)
+	body := requestparts.BodyOf(r.Header)
 	if why := body.Unread(); why != "" {
 		return l.unseen(why)
 	}
@@ -60,7 +60,7 @@ func (l *look) lookThroughBody() error {
 }
 
 // passing has the body looked through while it passes.
-func (l *look) passing(body reading.Body) {
+func (l *look) passing(body requestparts.Body) {
 	r := l.request
 	scanner := l.set().Scanner(l.plan, l.known...)
 	if l.plan.Holds() {
@@ -83,7 +83,7 @@ const maxWhy = 120
 // unseen puts on record that the body is not looked into. Where something would be kept
 // from going out, the request is not sent.
 func (l *look) unseen(why string) error {
-	why = masking.Cut(why, maxWhy)
+	why = redact.Cut(why, maxWhy)
 	ask := l.newAsk("body")
 	ask.Unseen, ask.Refused = why, l.plan.Holds()
 	answer, err := l.recordAsk(ask)
@@ -110,7 +110,7 @@ func (l *look) lookBehindBody(err error) error {
 type watched struct {
 	io.ReadCloser
 	look    *look
-	scanner *scan.Scanner
+	scanner *dlp.Scanner
 	err     error // what could not be put on record goes no further
 }
 
@@ -140,7 +140,7 @@ func (w *watched) Read(p []byte) (int, error) {
 type heldBody struct {
 	look    *look
 	from    io.ReadCloser
-	scanner *scan.Scanner
+	scanner *dlp.Scanner
 	pieces  chan piece // nil: nothing was read
 	closed  chan struct{}
 	once    sync.Once
@@ -176,7 +176,7 @@ func (h *heldBody) receiveBody() {
 func (h *heldBody) Read(p []byte) (int, error) {
 	if h.pieces == nil {
 		h.pieces = make(chan piece)
-		errand.Go(h.receiveBody)
+		safego.Go(h.receiveBody)
 	}
 	for len(h.ready) == 0 && h.err == nil {
 		h.nextPiece()

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // Bounds of bodies of which a server reads something else than is written. A longer one is
@@ -21,7 +21,7 @@ const (
 // Without a coding what is written is redacted first, and the rest read out of that. A body that is
 // encoded is sent as it is: it can't be redacted, so what would be is blocked. read tells that
 // nothing is left to look through; without an error the rest of a longer body is.
-func (l *look) readings(body reading.Body) (read bool, err error) {
+func (l *look) readings(body requestparts.Body) (read bool, err error) {
 	raw, done, err := l.keepBody()
 	if err != nil {
 		return false, err
@@ -65,7 +65,7 @@ func (l *look) keepBody() (raw []byte, done func(), err error) {
 	if r.ContentLength >= 0 {
 		most = min(most, r.ContentLength)
 	}
-	cost := readingCopies*most + reading.DecoderCost
+	cost := readingCopies*most + requestparts.DecoderCost
 	if err := requests.TakePlace(r, l.searches, cost); err != nil {
 		return nil, nil, err
 	}

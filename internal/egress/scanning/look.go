@@ -11,8 +11,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
@@ -22,7 +22,7 @@ const recordTime = 10 * time.Second
 // look is one request that is looked through.
 type look struct {
 	*scannedVisit
-	plan    scan.Plan
+	plan    dlp.Plan
 	known   []string
 	request *http.Request
 	said    exchange.Request // without what is found in it
@@ -37,7 +37,7 @@ func (l *look) through() error {
 	}
 	l.said.Method, l.said.Path = l.masked(l.said.Method), l.masked(l.said.Path)
 	steps := l.stepsByPlace()
-	for _, place := range reading.Places() {
+	for _, place := range requestparts.Places() {
 		step, known := steps[place]
 		if !known {
 			return l.unseen("nobody looks at its " + string(place))
@@ -50,28 +50,28 @@ func (l *look) through() error {
 }
 
 // stepsByPlace are what looks through each place. Those behind the body are looked through when it ends.
-func (l *look) stepsByPlace() map[reading.Place]func(reading.Place) error {
-	return map[reading.Place]func(reading.Place) error{
-		reading.Method: l.asWritten, reading.Host: l.asWritten, reading.User: l.asWritten, reading.Path: l.asWritten, reading.Query: l.lookThroughQuery,
-		reading.FieldName: l.asWritten, reading.FieldValue: l.header,
-		reading.BodyText:    func(reading.Place) error { return l.lookThroughBody() },
-		reading.TrailerName: behind, reading.TrailerValue: behind,
+func (l *look) stepsByPlace() map[requestparts.Place]func(requestparts.Place) error {
+	return map[requestparts.Place]func(requestparts.Place) error{
+		requestparts.Method: l.asWritten, requestparts.Host: l.asWritten, requestparts.User: l.asWritten, requestparts.Path: l.asWritten, requestparts.Query: l.lookThroughQuery,
+		requestparts.FieldName: l.asWritten, requestparts.FieldValue: l.header,
+		requestparts.BodyText:    func(requestparts.Place) error { return l.lookThroughBody() },
+		requestparts.TrailerName: behind, requestparts.TrailerValue: behind,
 	}
 }
 
 // behind looks at nothing: a body's end does, see look.end.
-func behind(reading.Place) error { return nil }
+func behind(requestparts.Place) error { return nil }
 
 // partsOfHead are those of the head in a place.
-func (l *look) partsOfHead(at reading.Place) []reading.Part {
-	return slices.DeleteFunc(reading.Head(l.request), func(p reading.Part) bool { return p.Place != at })
+func (l *look) partsOfHead(at requestparts.Place) []requestparts.Part {
+	return slices.DeleteFunc(requestparts.Head(l.request), func(p requestparts.Part) bool { return p.Place != at })
 }
 
 // suspect tells whether there is anything to find in the head. Of most requests there is not,
 // and one scanner is enough to see that.
 func (l *look) suspect() bool {
 	var texts []string
-	for _, part := range reading.Head(l.request) {
+	for _, part := range requestparts.Head(l.request) {
 		texts = append(texts, spellings(part)...)
 	}
 	for part := range strings.FieldsFuncSeq(l.request.URL.RawQuery, func(c rune) bool { return c == '&' || c == '=' }) {
@@ -79,14 +79,14 @@ func (l *look) suspect() bool {
 			texts = append(texts, meant)
 		}
 	}
-	s := l.set().Scanner(l.plan.AtMost(scan.Report), l.known...)
+	s := l.set().Scanner(l.plan.AtMost(dlp.Report), l.known...)
 	_, found := s.Write([]byte(strings.Join(texts, "\x00"))) // which no value has
 	_, more := s.Close()
 	return len(found)+len(more) > 0
 }
 
 // spellings are a part, and what its letters may have been.
-func spellings(p reading.Part) []string {
+func spellings(p requestparts.Part) []string {
 	all := []string{p.Text}
 	for _, other := range []string{strings.ToLower(p.Text), strings.ToUpper(p.Text)} {
 		if p.Caseless && other != p.Text {
@@ -117,10 +117,10 @@ func (l *look) lookThroughText(where, text string, whole bool) (clean string, er
 }
 
 // unredacted is a plan for what can't be redacted: it is blocked.
-func unredacted(p scan.Plan) scan.Plan {
-	for _, o := range []*scan.Outcome{&p.Secrets, &p.Personal} {
-		if *o == scan.Redact {
-			*o = scan.Block
+func unredacted(p dlp.Plan) dlp.Plan {
+	for _, o := range []*dlp.Outcome{&p.Secrets, &p.Personal} {
+		if *o == dlp.Redact {
+			*o = dlp.Block
 		}
 	}
 	return p
@@ -128,13 +128,13 @@ func unredacted(p scan.Plan) scan.Plan {
 
 // asWritten looks through parts that can't be sent with asterisks in them: with some, a path
 // would be another one than was judged, and a name another name.
-func (l *look) asWritten(at reading.Place) error { return l.lookThroughWhole(l.partsOfHead(at)) }
+func (l *look) asWritten(at requestparts.Place) error { return l.lookThroughWhole(l.partsOfHead(at)) }
 
 // lookThroughWhole looks through parts of which nothing can be redacted.
-func (l *look) lookThroughWhole(parts []reading.Part) error {
+func (l *look) lookThroughWhole(parts []requestparts.Part) error {
 	for _, part := range parts {
 		where := string(part.Place)
-		if part.Name != "" && part.Place != reading.FieldName && part.Place != reading.TrailerName {
+		if part.Name != "" && part.Place != requestparts.FieldName && part.Place != requestparts.TrailerName {
 			where += " " + l.masked(part.Name)
 		}
 		for _, text := range spellings(part) {
@@ -148,15 +148,15 @@ func (l *look) lookThroughWhole(parts []reading.Part) error {
 
 // encodedIn are the parts in a place that a server reads out of base64: nothing can be redacted
 // there.
-func (l *look) encodedIn(at reading.Place) []reading.Part {
-	return slices.DeleteFunc(l.partsOfHead(at), func(p reading.Part) bool {
+func (l *look) encodedIn(at requestparts.Place) []requestparts.Part {
+	return slices.DeleteFunc(l.partsOfHead(at), func(p requestparts.Part) bool {
 		return !p.Meant || p.Name == "Authorization" // of which the parts are looked at by basic
 	})
 }
 
 // lookThroughQuery looks through the query as it stands, and then through each name and value as it
 // is meant.
-func (l *look) lookThroughQuery(at reading.Place) error {
+func (l *look) lookThroughQuery(at requestparts.Place) error {
 	if err := l.lookThroughWhole(l.encodedIn(at)); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (l *look) lookIntoBasic() error {
 }
 
 // header looks through the values of the header.
-func (l *look) header(at reading.Place) error {
+func (l *look) header(at requestparts.Place) error {
 	if err := l.lookIntoBasic(); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (l *look) fields(kind string, h http.Header) error {
 
 // trailer looks through what comes behind a body.
 func (l *look) trailer() error {
-	fixed := slices.DeleteFunc(reading.Trailer(l.request.Trailer), func(p reading.Part) bool { return p.Place == reading.TrailerValue && !p.Meant })
+	fixed := slices.DeleteFunc(requestparts.Trailer(l.request.Trailer), func(p requestparts.Part) bool { return p.Place == requestparts.TrailerValue && !p.Meant })
 	if err := l.lookThroughWhole(fixed); err != nil {
 		return err
 	}
@@ -242,9 +242,9 @@ func (l *look) trailer() error {
 }
 
 // tellFindings puts what was found on record. What is blocked is an error: the refusal.
-func (l *look) tellFindings(where string, found []scan.Finding) error {
+func (l *look) tellFindings(where string, found []dlp.Finding) error {
 	fresh := l.selectNews(where, found)
-	blocked := len(found) > 0 && found[len(found)-1].Outcome == scan.Block
+	blocked := len(found) > 0 && found[len(found)-1].Outcome == dlp.Block
 	var answer door.FoundAnswer
 	for some := range slices.Chunk(fresh, door.MaxFindings) {
 		ask := l.newAsk(where)
@@ -267,7 +267,7 @@ func (l *look) tellFindings(where string, found []scan.Finding) error {
 	}
 	last := found[len(found)-1]
 	what := "a secret"
-	if last.Class == scan.Personal {
+	if last.Class == dlp.Personal {
 		what = "personal data"
 	}
 	return l.refusal("a request has in it ("+where+") what looks like "+what+" ("+last.Rule+"), and the policy's secret_scanning.requests lets none out", answer.RequestID)

@@ -5,8 +5,8 @@ import (
 	"io"
 	"sort"
 
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // joined is a body in pieces with their lengths, in which a value may lie over two of them. What
@@ -15,8 +15,8 @@ import (
 type joined struct {
 	io.ReadCloser
 	look    *look
-	scanner *scan.Scanner
-	chunks  reading.Chunks
+	scanner *dlp.Scanner
+	chunks  requestparts.Chunks
 
 	raw   []byte  // read, and not given
 	upto  []int64 // for each byte of raw: how many bytes of pieces there are up to it
@@ -85,7 +85,7 @@ func (j *joined) failWith(err error) { j.raw, j.upto, j.err = nil, nil, err }
 type parted struct {
 	io.ReadCloser
 	look  *look
-	heads reading.Heads
+	heads requestparts.Heads
 	told  bool // that it can't
 	err   error
 }

@@ -3,13 +3,13 @@ package scanning
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // TestEveryPlaceHasAStep: a place that is added to the list is looked at, or nothing leaves.
 func TestEveryPlaceHasAStep(t *testing.T) {
 	steps := (&look{}).stepsByPlace()
-	for _, place := range reading.Places() {
+	for _, place := range requestparts.Places() {
 		if steps[place] == nil {
 			t.Errorf("nothing looks at the place %q", place)
 		}

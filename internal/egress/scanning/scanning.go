@@ -16,7 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
@@ -29,7 +29,7 @@ const maxTold = 1_000
 // Exchanges have requests scanned as the door says.
 type Exchanges struct {
 	Door door.Door
-	Set  func() *scan.Set
+	Set  func() *dlp.Set
 	// Then sees to what was scanned; nil: nothing does.
 	Then requests.Exchanges
 }
@@ -53,14 +53,14 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 // scannedVisit is what sees to the requests of one connection.
 type scannedVisit struct {
 	door     door.Door
-	set      func() *scan.Set
+	set      func() *dlp.Set
 	at       door.HostPort
 	searches chan struct{} // a place for each body that is kept to be looked through; nil: any number
 	then     requests.Exchange
 
 	mu     sync.Mutex // guards all below
 	asked  time.Time  // when plan and known were; zero: never
-	plan   scan.Plan
+	plan   dlp.Plan
 	known  []string      // placeholders, in the forms that they may have
 	told   map[told]bool // findings that are on record
 	enough bool          // the sandbox has as many on record as it may
@@ -69,7 +69,7 @@ type scannedVisit struct {
 // told is a finding that is on record: its repeats need not be told.
 type told struct {
 	where, rule string
-	outcome     scan.Outcome
+	outcome     dlp.Outcome
 	sum         [32]byte
 }
 
@@ -100,7 +100,7 @@ func (v *scannedVisit) Incoming(a *http.Response) error {
 }
 
 // currentTerms are what is looked for now, and what is known to be no secret.
-func (v *scannedVisit) currentTerms(ctx context.Context) (scan.Plan, []string, error) {
+func (v *scannedVisit) currentTerms(ctx context.Context) (dlp.Plan, []string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.asked.IsZero() && time.Since(v.asked) < fresh {
@@ -108,7 +108,7 @@ func (v *scannedVisit) currentTerms(ctx context.Context) (scan.Plan, []string, e
 	}
 	a, err := v.door.Scans(ctx, door.ScansAsk{Sandbox: v.at.Sandbox})
 	if err != nil {
-		return scan.Plan{}, nil, &requests.Refusal{Rule: door.RuleScanning, Reason: "nobody can say what is to be looked for in a request", Status: http.StatusServiceUnavailable}
+		return dlp.Plan{}, nil, &requests.Refusal{Rule: door.RuleScanning, Reason: "nobody can say what is to be looked for in a request", Status: http.StatusServiceUnavailable}
 	}
 	var known []string
 	for _, p := range a.Placeholders {
@@ -120,16 +120,16 @@ func (v *scannedVisit) currentTerms(ctx context.Context) (scan.Plan, []string, e
 
 // selectNews are those findings that have to be told: what is on record need not be again, but
 // for what is blocked, whose client is told the record's id.
-func (v *scannedVisit) selectNews(where string, found []scan.Finding) []scan.Finding {
+func (v *scannedVisit) selectNews(where string, found []dlp.Finding) []dlp.Finding {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(found), func(f scan.Finding) bool {
-		return f.Outcome != scan.Block && (v.enough || v.told[told{where, f.Rule, f.Outcome, f.Sum}])
+	return slices.DeleteFunc(slices.Clone(found), func(f dlp.Finding) bool {
+		return f.Outcome != dlp.Block && (v.enough || v.told[told{where, f.Rule, f.Outcome, f.Sum}])
 	})
 }
 
 // noteFindings remembers what is on record.
-func (v *scannedVisit) noteFindings(where string, found []scan.Finding, enough bool) {
+func (v *scannedVisit) noteFindings(where string, found []dlp.Finding, enough bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.enough = v.enough || enough

@@ -25,9 +25,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
 )
 
@@ -37,13 +37,13 @@ const (
 	card   = "4242 4242 4242 4242"
 )
 
-var everything = sync.OnceValue(func() *scan.Set { return scan.NewSet(slices.Concat(secrets.Rules(), personal.Rules())...) })
+var everything = sync.OnceValue(func() *dlp.Set { return dlp.NewSet(slices.Concat(secrets.Rules(), personal.Rules())...) })
 
 // fakeDoor has a plan, and keeps what it is told.
 type fakeDoor struct {
 	door.Door
 	mu           sync.Mutex // guards all below
-	plan         scan.Plan
+	plan         dlp.Plan
 	placeholders []string
 	asked        int
 	told         []door.FoundAsk
@@ -180,9 +180,9 @@ func TestABodyIsScannedHoweverItComes(t *testing.T) {
 	clean := strings.NewReplacer(token, masked, card, strings.Repeat("*", len(card))).Replace(text)
 	for _, http2 := range []bool{false, true} {
 		h := newHost(t, http2)
-		for plan, want := range map[scan.Plan]string{
-			{}: text, {Secrets: scan.Report, Personal: scan.Report}: text, {Secrets: scan.Redact, Personal: scan.Redact}: clean,
-			{Secrets: scan.Redact}: strings.Replace(text, token, masked, 1),
+		for plan, want := range map[dlp.Plan]string{
+			{}: text, {Secrets: dlp.Report, Personal: dlp.Report}: text, {Secrets: dlp.Redact, Personal: dlp.Redact}: clean,
+			{Secrets: dlp.Redact}: strings.Replace(text, token, masked, 1),
 		} {
 			for name, body := range map[string]io.Reader{"whole": strings.NewReader(text), "chunked": struct{ io.Reader }{strings.NewReader(text)}, "bytes": iotest.OneByteReader(strings.NewReader(text))} {
 				d := &fakeDoor{plan: plan}
@@ -196,10 +196,10 @@ func TestABodyIsScannedHoweverItComes(t *testing.T) {
 				}
 				var told []string
 				for _, class := range []struct {
-					outcome scan.Outcome
+					outcome dlp.Outcome
 					line    string
 				}{{plan.Secrets, fmt.Sprintf("body gitlab-token %s 9+26", plan.Secrets)}, {plan.Personal, fmt.Sprintf("body payment-card %s 47+19", plan.Personal)}} {
-					if class.outcome != scan.Off {
+					if class.outcome != dlp.Off {
 						told = append(told, class.line)
 					}
 				}
@@ -256,14 +256,14 @@ func TestEachPlaceOfARequest(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		h := newHost(t, http2)
 		for name, c := range places {
-			for _, outcome := range []scan.Outcome{scan.Report, scan.Redact, scan.Block} {
-				d := &fakeDoor{plan: scan.Plan{Secrets: outcome}}
+			for _, outcome := range []dlp.Outcome{dlp.Report, dlp.Redact, dlp.Block} {
+				d := &fakeDoor{plan: dlp.Plan{Secrets: outcome}}
 				r := post(http.NoBody)
 				c.put(r)
 				err := h.send(begin(t, d, nil), r)
 				done := outcome
-				if done == scan.Redact && c.want == "" {
-					done = scan.Block
+				if done == dlp.Redact && c.want == "" {
+					done = dlp.Block
 				}
 				if lines := d.lines(); len(lines) != 1 || !strings.HasPrefix(lines[0], c.rule+" "+done.String()+" ") {
 					t.Errorf("%s %s: told %q", name, outcome, lines)
@@ -271,14 +271,14 @@ func TestEachPlaceOfARequest(t *testing.T) {
 				if strings.Contains(d.told[0].Request.Path, token) {
 					t.Errorf("%s: %q is on record", name, d.told[0].Request.Path)
 				}
-				if done == scan.Block {
+				if done == dlp.Block {
 					if refusal := refusalOf(t, err); refusal.Rule != door.RuleScanning || !refusal.Recorded || !strings.HasSuffix(refusal.Reason, "; request r-1; see: cofferdam why") || strings.Contains(refusal.Reason, token) {
 						t.Errorf("%s %s: %+v", name, outcome, refusal)
 					}
 					continue
 				}
 				want := c.was
-				if done == scan.Redact {
+				if done == dlp.Redact {
 					want = c.want
 				}
 				if _, _, _, got := h.got(); err != nil || c.got(got) != want {
@@ -294,7 +294,7 @@ func TestABlockedBodyIsNeverWhole(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		h := newHost(t, http2)
 		for _, body := range []io.Reader{strings.NewReader(strings.Repeat("a", 1<<20) + token + " and more"), struct{ io.Reader }{strings.NewReader(token)}} {
-			d := &fakeDoor{plan: scan.Plan{Secrets: scan.Block}}
+			d := &fakeDoor{plan: dlp.Plan{Secrets: dlp.Block}}
 			refusal := refusalOf(t, h.send(begin(t, d, nil), post(body)))
 			if refusal.Rule != door.RuleScanning || len(d.lines()) != 1 || !strings.HasPrefix(d.lines()[0], "body gitlab-token block ") {
 				t.Errorf("%+v, %q", refusal, d.lines())
@@ -374,34 +374,34 @@ func TestEncodedBodies(t *testing.T) {
 		"a bomb":         {"gzip", packed(t, "gzip", strings.Repeat(" ", 33<<20)), "body unseen %v: it says more than 32 MiB once it is decoded", true},
 	}
 	for name, c := range cases {
-		for _, outcome := range []scan.Outcome{scan.Report, scan.Redact, scan.Block} {
-			d := &fakeDoor{plan: scan.Plan{Secrets: outcome}}
+		for _, outcome := range []dlp.Outcome{dlp.Report, dlp.Redact, dlp.Block} {
+			d := &fakeDoor{plan: dlp.Plan{Secrets: outcome}}
 			r := post(bytes.NewReader(c.body))
 			r.Header.Set("Content-Encoding", c.coding)
 			err := h.send(begin(t, d, nil), r)
 			plain := c.coding == "identity" || c.coding == "aws-chunked"
 			done := outcome
-			if done == scan.Redact && !plain {
-				done = scan.Block
+			if done == dlp.Redact && !plain {
+				done = dlp.Block
 			}
 			want := []string{}
 			switch {
 			case c.unseen:
-				want = append(want, fmt.Sprintf(c.told, outcome > scan.Report))
+				want = append(want, fmt.Sprintf(c.told, outcome > dlp.Report))
 			case c.told != "":
 				want = append(want, fmt.Sprintf(c.told, done))
 			}
 			if !slices.Equal(d.lines(), want) && len(d.lines())+len(want) > 0 {
 				t.Errorf("%s %s: told %q, want %q", name, outcome, d.lines(), want)
 			}
-			if c.told != "" && done == scan.Block {
+			if c.told != "" && done == dlp.Block {
 				if refusal := refusalOf(t, err); refusal.Rule != door.RuleScanning || !refusal.Recorded {
 					t.Errorf("%s %s: %+v", name, outcome, refusal)
 				}
 				continue
 			}
 			sent := string(c.body)
-			if done == scan.Redact {
+			if done == dlp.Redact {
 				sent = strings.Replace(sent, token, masked, 1)
 			}
 			if got, whole, _, _ := h.got(); err != nil || got != sent || !whole {
@@ -410,7 +410,7 @@ func TestEncodedBodies(t *testing.T) {
 		}
 	}
 	for field, want := range map[string]string{"Grpc-Encoding": "body unseen true: its messages are encoded (gzip)", "Upgrade": "body unseen true: it goes on as a WebSocket"} {
-		d := &fakeDoor{plan: scan.Plan{Personal: scan.Block}}
+		d := &fakeDoor{plan: dlp.Plan{Personal: dlp.Block}}
 		r := post(strings.NewReader("text"))
 		r.Header.Set(field, "gzip")
 		refusal := refusalOf(t, h.send(begin(t, d, nil), r))
@@ -440,7 +440,7 @@ func (injecting) Incoming(a *http.Response) error {
 // TestWhatTheGatewayPutsInIsNoFinding, and what sees to requests behind the scan sees each,
 // and each answer.
 func TestWhatTheGatewayPutsInIsNoFinding(t *testing.T) {
-	h, d := newHost(t, true), &fakeDoor{plan: scan.Plan{Secrets: scan.Block}}
+	h, d := newHost(t, true), &fakeDoor{plan: dlp.Plan{Secrets: dlp.Block}}
 	if err := h.send(begin(t, d, injecting{}), post(strings.NewReader("text"))); err != nil || len(d.lines()) > 0 {
 		t.Fatalf("%v %q", err, d.lines())
 	}
@@ -458,7 +458,7 @@ func TestPlaceholdersAreNoFindings(t *testing.T) {
 		fakes = append(fakes, form.New())
 	}
 	for _, f := range fakes {
-		d := &fakeDoor{plan: scan.Plan{Secrets: scan.Block, Personal: scan.Block}, placeholders: fakes}
+		d := &fakeDoor{plan: dlp.Plan{Secrets: dlp.Block, Personal: dlp.Block}, placeholders: fakes}
 		r := post(strings.NewReader(`{"a": "` + f + `", "b": "` + base64.StdEncoding.EncodeToString([]byte("user:"+f)) + `", "c": "https://ada:` + f + `@git.example"}`))
 		r.SetBasicAuth("x-access-token", f)
 		r.URL.RawQuery = "key=" + f
@@ -467,7 +467,7 @@ func TestPlaceholdersAreNoFindings(t *testing.T) {
 			t.Errorf("%s: %v %q", f, err, d.lines())
 		}
 	}
-	d := &fakeDoor{plan: scan.Plan{Secrets: scan.Report}, placeholders: fakes}
+	d := &fakeDoor{plan: dlp.Plan{Secrets: dlp.Report}, placeholders: fakes}
 	if err := h.send(begin(t, d, nil), post(strings.NewReader(fake+" "+token))); err != nil || len(d.lines()) != 1 || d.lines()[0] != "body gitlab-token report 27+26" {
 		t.Errorf("%v %q", err, d.lines())
 	}
@@ -477,12 +477,12 @@ func TestPlaceholdersAreNoFindings(t *testing.T) {
 // knows what to look for.
 func TestUnrecorded(t *testing.T) {
 	h := newHost(t, false)
-	for _, outcome := range []scan.Outcome{scan.Report, scan.Redact, scan.Block} {
-		d := &fakeDoor{plan: scan.Plan{Secrets: outcome}, fail: errFull}
+	for _, outcome := range []dlp.Outcome{dlp.Report, dlp.Redact, dlp.Block} {
+		d := &fakeDoor{plan: dlp.Plan{Secrets: outcome}, fail: errFull}
 		if refusal := refusalOf(t, h.send(begin(t, d, nil), post(strings.NewReader("a "+token)))); refusal.Status != http.StatusServiceUnavailable {
 			t.Errorf("%+v", refusal)
 		}
-		if got, _, _, _ := h.got(); outcome > scan.Report && strings.Contains(got, "glpat-") { // report holds nothing back
+		if got, _, _, _ := h.got(); outcome > dlp.Report && strings.Contains(got, "glpat-") { // report holds nothing back
 			t.Errorf("the host got %q", got)
 		}
 		h = newHost(t, false)
@@ -495,7 +495,7 @@ func TestUnrecorded(t *testing.T) {
 
 // TestEachFindingIsToldOnce, and no more of them than anybody keeps.
 func TestEachFindingIsToldOnce(t *testing.T) {
-	h, d := newHost(t, false), &fakeDoor{plan: scan.Plan{Secrets: scan.Redact, Personal: scan.Report}}
+	h, d := newHost(t, false), &fakeDoor{plan: dlp.Plan{Secrets: dlp.Redact, Personal: dlp.Report}}
 	e := begin(t, d, nil)
 	for range 3 {
 		if err := h.send(e, post(strings.NewReader("a "+token))); err != nil {
@@ -522,7 +522,7 @@ func TestEachFindingIsToldOnce(t *testing.T) {
 // end for ever; and what is looked for is what the policy says now.
 func TestWhatWaitsGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &fakeDoor{plan: scan.Plan{Secrets: scan.Redact}}
+		d := &fakeDoor{plan: dlp.Plan{Secrets: dlp.Redact}}
 		e := begin(t, d, nil)
 		from, client := io.Pipe()
 		r := post(from)
@@ -535,7 +535,7 @@ func TestWhatWaitsGoes(t *testing.T) {
 		if string(buf[:n]) != "a question " || err != nil || time.Since(began) != 0 {
 			t.Fatalf("%q %v after %s", buf[:n], err, time.Since(began))
 		}
-		if n, err = r.Body.Read(buf); string(buf[:n]) != "glpat-aB3" || err != nil || time.Since(began) != scan.LongPatience {
+		if n, err = r.Body.Read(buf); string(buf[:n]) != "glpat-aB3" || err != nil || time.Since(began) != dlp.LongPatience {
 			t.Fatalf("%q %v after %s", buf[:n], err, time.Since(began))
 		}
 		go func() {
@@ -550,7 +550,7 @@ func TestWhatWaitsGoes(t *testing.T) {
 			t.Errorf("%+v", d.told)
 		}
 
-		d.plan = scan.Plan{Secrets: scan.Block}
+		d.plan = dlp.Plan{Secrets: dlp.Block}
 		if err := e.Outgoing(post(strings.NewReader("a question"))); err != nil {
 			t.Fatal(err)
 		}
@@ -568,7 +568,7 @@ func TestAClosedBodyLeavesNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left
 		from, client := io.Pipe()
 		r := post(from)
-		if err := begin(t, &fakeDoor{plan: scan.Plan{Secrets: scan.Block}}, nil).Outgoing(r); err != nil {
+		if err := begin(t, &fakeDoor{plan: dlp.Plan{Secrets: dlp.Block}}, nil).Outgoing(r); err != nil {
 			t.Fatal(err)
 		}
 		go func() { _, _ = io.WriteString(client, "text ") }()

@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // viewed is a body that is looked through, while it passes, in the ways in which servers may take it
@@ -26,8 +26,8 @@ type viewed struct {
 
 // view is one of the ways.
 type view struct {
-	stream  reading.Stream
-	scanner *scan.Scanner // nil: nothing was read that way
+	stream  requestparts.Stream
+	scanner *dlp.Scanner // nil: nothing was read that way
 	waits   int           // bytes that may be a value's beginning
 }
 
@@ -37,7 +37,7 @@ const maxWaiting = 2 * pieceSize
 // viewBody has a body looked through in these ways.
 func (l *look) viewBody() {
 	v := &viewed{ReadCloser: l.request.Body, look: l, holds: l.plan.Holds() && l.request.ContentLength >= 0}
-	for _, stream := range reading.Streams() {
+	for _, stream := range requestparts.Streams() {
 		v.views = append(v.views, &view{stream: stream})
 	}
 	l.request.Body = v

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // What a stage reads and writes in its folder.
@@ -223,12 +223,12 @@ func (s service) firstProcess(ctx context.Context, container string) (int, error
 
 // carryBoth copies both ways until the container's side has ended, which it tells.
 func carryBoth(wire net.Conn, stream client.ContainerAttachResult) <-chan struct{} {
-	errand.Go(func() {
+	safego.Go(func() {
 		_, _ = io.CopyBuffer(struct{ io.Writer }{stream.Conn}, struct{ io.Reader }{wire}, make([]byte, 128<<10))
 		_ = stream.CloseWrite() // the keeper's end is closed: so is the guest's stdin
 	})
 	drained := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(drained)
 		_, _ = stdcopy.StdCopy(wire, &boundedLog{left: mostWords, to: os.Stderr}, stream.Reader)
 	})
@@ -332,5 +332,5 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.ReplaceVolatile(path, data, 0o600)
+	return atomicfile.ReplaceVolatile(path, data, 0o600)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -32,7 +32,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 
 // makeInstance is Create, with an archive of what the writable layer holds, or "".
 func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
-	spec, err := kept.Complete(spec)
+	spec, err := hostproc.Complete(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (e *Engine) startInstance(ctx context.Context, spec engine.Spec, r runtimeO
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
+	ctx, cancel := context.WithTimeout(ctx, hostproc.LongestWait)
 	defer cancel()
 	if _, err := e.keeper.Call(ctx, spec.ID, channel.Call{Kind: channel.CallPing}); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s does not start in a container of Docker%s", spec.ID, lastLine(log))

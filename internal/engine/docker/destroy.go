@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // Sweep destroys what is left of an instance, also of one that has no files any more.
 func (e *Engine) Sweep(ctx context.Context, id string) error {
-	if err := kept.CheckID(id); err != nil {
+	if err := hostproc.CheckID(id); err != nil {
 		return err
 	}
 	return e.sweepTraces(ctx, id)
@@ -22,7 +22,7 @@ func (e *Engine) Sweep(ctx context.Context, id string) error {
 // sweepTraces ends the container, then its bridge, which so hears how, and takes away the ground,
 // the files and the keeper's memory, in this order: what a List goes by goes last.
 func (e *Engine) sweepTraces(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
+	ctx, cancel := context.WithTimeout(ctx, hostproc.LongestWait)
 	defer cancel()
 	removed := e.removeContainers(ctx, id)
 	if removed != nil {
@@ -56,6 +56,6 @@ func (e *Engine) sweepTraces(ctx context.Context, id string) error {
 }
 
 // strays are bridges that the keeper does not know.
-func (e *Engine) strays(id string) kept.Strays {
-	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool { return kept.RunsStage(pid, e.cfg.Stage) }}
+func (e *Engine) strays(id string) hostproc.Strays {
+	return hostproc.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool { return hostproc.RunsStage(pid, e.cfg.Stage) }}
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
@@ -64,7 +64,7 @@ type Config struct {
 
 // sandboxKeeper is what this engine needs of the keeper.
 type sandboxKeeper interface {
-	kept.Keeper
+	hostproc.Keeper
 
 	Call(ctx context.Context, id string, call channel.Call) (channel.Reply, error)
 	Kill(ctx context.Context, id string) error
@@ -74,7 +74,7 @@ type sandboxKeeper interface {
 type Engine struct {
 	cfg          Config
 	keeper       sandboxKeeper
-	home         *kept.Home
+	home         *hostproc.Home
 	installation string // what the label says
 	uid          int
 	images       image.Checker
@@ -103,7 +103,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	sum := sha256.Sum256([]byte(cfg.StateDir))
 	return &Engine{
 		cfg: cfg, keeper: k, uid: os.Geteuid(), probing: semaphore.NewWeighted(1), installation: hex.EncodeToString(sum[:8]),
-		home: kept.NewHome(Name, cfg.StateDir, kept.ParentGroup(cfg.StateDir)+"-"+Name, os.Geteuid(), k).LimitStages(cfg.Stages),
+		home: hostproc.NewHome(Name, cfg.StateDir, hostproc.ParentGroup(cfg.StateDir)+"-"+Name, os.Geteuid(), k).LimitStages(cfg.Stages),
 	}
 }
 

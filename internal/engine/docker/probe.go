@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
@@ -142,7 +142,7 @@ func (e *Engine) lookInside(ctx context.Context, s service, spec engine.Spec, r 
 		return seen{}, err
 	}
 	defer stream.Close()
-	defer errand.When(ctx, stream.Close)()
+	defer safego.When(ctx, stream.Close)()
 	if _, err := s.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 		return seen{}, err
 	}

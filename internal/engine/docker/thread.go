@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // threads are those that nothing else in the process uses: what is done to one, such as to
@@ -22,7 +22,7 @@ var aside threads //nolint:gochecknoglobals // a thread is the process's, whatev
 func (t *threads) doOnThread(f func() error) error {
 	work := t.takeThread()
 	done := make(chan error, 1)
-	work <- func() { done <- errand.Try(f) }
+	work <- func() { done <- safego.Try(f) }
 	err := <-done
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,7 +39,7 @@ func (t *threads) takeThread() chan func() {
 		return work
 	}
 	work := make(chan func())
-	errand.Go(func() {
+	safego.Go(func() {
 		runtime.LockOSThread() // never unlocked, and never ended
 		for f := range work {
 			f()

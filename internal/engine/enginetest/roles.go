@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -75,7 +75,7 @@ func runKeeper(socket string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
-	errand.Go(func() {
+	safego.Go(func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1) // as a kill does: a shutdown would wait for sandboxes
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -55,7 +55,7 @@ func TestSkeletonCopiesTheSmallAndShowsTheLarge(t *testing.T) {
 
 func TestBundleWithoutHostMountsKeepsTheGofer(t *testing.T) {
 	b := bundle{dir: t.TempDir()}
-	spec, err := kept.Complete(engine.Spec{ID: "a", Root: engine.Root{Kind: engine.RootDir, Path: t.TempDir()}, Init: []string{"/init"}})
+	spec, err := hostproc.Complete(engine.Spec{ID: "a", Root: engine.Root{Kind: engine.RootDir, Path: t.TempDir()}, Init: []string{"/init"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,21 +6,21 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // Sweep destroys what is left of an instance, also processes that the keeper
 // does not know (because it, or a starter, died).
 func (e *Engine) Sweep(ctx context.Context, id string) error {
-	if err := kept.CheckID(id); err != nil {
+	if err := hostproc.CheckID(id); err != nil {
 		return err
 	}
 	return e.sweepTraces(ctx, id)
 }
 
 func (e *Engine) sweepTraces(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
+	ctx, cancel := context.WithTimeout(ctx, hostproc.LongestWait)
 	defer cancel()
 	killed := e.keeper.Kill(ctx, id)
 	if errors.Is(killed, fault.ErrNotFound) {

@@ -23,12 +23,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Name is what a policy's `isolation` says.
@@ -57,7 +57,7 @@ type Config struct {
 
 // sandboxKeeper is what this engine needs of the keeper.
 type sandboxKeeper interface {
-	kept.Keeper
+	hostproc.Keeper
 
 	Track(ctx context.Context, id string, processes []process.ID) error
 	Kill(ctx context.Context, id string) error
@@ -69,13 +69,13 @@ type Engine struct {
 	cfg    Config
 	keeper sandboxKeeper
 	uid    int
-	home   *kept.Home
+	home   *hostproc.Home
 	// ids is found out once, at first use: what a host offers does not change under a
 	// running daemon.
 	ids func() identity.Source
 	// images knows which snapshots have not changed since they were verified.
 	images   image.Checker
-	restores *turns.Shares // that are under way
+	restores *fairqueue.Shares // that are under way
 
 	runsc   *executable.Held
 	probing sync.Mutex // held over a probe of runsc, and guards probed
@@ -92,7 +92,7 @@ var (
 // New makes the engine; the host is looked at when it is first used.
 func New(cfg Config, k sandboxKeeper) *Engine {
 	if cfg.CgroupParent == "" {
-		cfg.CgroupParent = kept.ParentGroup(cfg.StateDir)
+		cfg.CgroupParent = hostproc.ParentGroup(cfg.StateDir)
 	}
 	uid := os.Geteuid()
 	programs := cfg.Programs
@@ -102,9 +102,9 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 		programs = ""
 	}
 	return &Engine{
-		cfg: cfg, runsc: executable.Hold(cfg.Runsc, programs, cfg.Writable), keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
+		cfg: cfg, runsc: executable.Hold(cfg.Runsc, programs, cfg.Writable), keeper: k, uid: uid, home: hostproc.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids:      sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
-		restores: turns.New(restoresAtOnce()),
+		restores: fairqueue.New(restoresAtOnce()),
 	}
 }
 

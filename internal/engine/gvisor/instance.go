@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 )
 
 // Instance is one sandbox under gVisor. Signals reach the sentry and the gofer, and with
 // them every guest process: STOP and CONT freeze and thaw, KILL ends. The sentry's exit
 // code is PID 1's, and its memory is the sandbox's.
 type Instance struct {
-	*kept.Body
+	*hostproc.Body
 
 	engine *Engine
 	id     string

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
@@ -51,8 +51,8 @@ func (e *Engine) findProcess(pid int, id string) process.ID {
 }
 
 // strays are runsc's processes for a sandbox.
-func (e *Engine) strays(id string) kept.Strays {
-	return kept.Strays{Dir: e.instanceDir(id), Runs: func(pid int) bool {
-		return kept.Runs(pid, e.cfg.Runsc) || kept.RunsStage(pid, e.cfg.Stage)
+func (e *Engine) strays(id string) hostproc.Strays {
+	return hostproc.Strays{Dir: e.instanceDir(id), Runs: func(pid int) bool {
+		return hostproc.Runs(pid, e.cfg.Runsc) || hostproc.RunsStage(pid, e.cfg.Stage)
 	}}
 }

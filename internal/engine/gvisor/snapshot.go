@@ -8,10 +8,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 var (
@@ -21,7 +21,7 @@ var (
 
 // restoresAtOnce bounds what keeps all processors busy: beyond it each restore
 // is slower, and none sooner done. One is sure for whoever has a share of the processors.
-func restoresAtOnce() turns.Limits { return turns.Limits{All: 3, Each: 2, Sure: 1, Most: 32} }
+func restoresAtOnce() fairqueue.Limits { return fairqueue.Limits{All: 3, Each: 2, Sure: 1, Most: 32} }
 
 // tarHint is the annotation that fills the root's writable layer at the start.
 const tarHint = "dev.gvisor.tar.rootfs.upper"
@@ -92,14 +92,14 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if err := e.canSnapshot(); err != nil {
 		return nil, err
 	}
-	spec, err := kept.Complete(spec)
+	spec, err := hostproc.Complete(spec)
 	if err != nil {
 		return nil, err
 	}
 	if spec.Weak {
 		return nil, fault.Invalid("a weak sandbox, for tests, is not restored")
 	}
-	_, done, err := e.restores.Take(turns.For(ctx, spec.Share))
+	_, done, err := e.restores.Take(fairqueue.For(ctx, spec.Share))
 	if err != nil {
 		return nil, err
 	}

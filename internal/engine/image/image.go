@@ -24,7 +24,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // sealName is the seal's file in an image.
@@ -76,7 +76,7 @@ func Seal(dir, sandbox string) error {
 		return err
 	}
 	// Whoever keeps the image brings its files to the disk, the seal with them.
-	if err := wholefile.ReplaceVolatile(filepath.Join(dir, sealName), data, 0o600); err != nil {
+	if err := atomicfile.ReplaceVolatile(filepath.Join(dir, sealName), data, 0o600); err != nil {
 		return fmt.Errorf("seal the image of sandbox %s: %w", sandbox, err)
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/accept"
-	"github.com/cofferdam-dev/cofferdam/internal/channel/tether"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -63,17 +63,17 @@ func runCarrier(args []string) error {
 		return err
 	}
 	defer control.Close()
-	end := tether.New()
+	end := resumable.New()
 	over := make(chan error, 4)
-	errand.Go(func() { over <- end.Feed(keeper) })
-	errand.Go(func() { over <- end.Deliver(keeper) })
-	errand.Go(func() {
+	safego.Go(func() { over <- end.Feed(keeper) })
+	safego.Go(func() { over <- end.Deliver(keeper) })
+	safego.Go(func() {
 		_, err := io.Copy(io.Discard, os.NewFile(aliveFD, "monitor"))
 		over <- errors.Join(io.EOF, err)
 	})
 	on := make(chan struct{}, 1)
-	errand.Go(func() { over <- attend(control, end, on) })
-	errand.Go(func() { over <- stayConnected(end, on, args[0], args[1]) })
+	safego.Go(func() { over <- attend(control, end, on) })
+	safego.Go(func() { over <- stayConnected(end, on, args[0], args[1]) })
 	err = <-over
 	if errors.Is(err, io.EOF) { // the keeper, or the monitor, is gone
 		return nil
@@ -82,7 +82,7 @@ func runCarrier(args []string) error {
 }
 
 // stayConnected connects, once that is wanted, and again whenever the connection is lost.
-func stayConnected(end *tether.End, on <-chan struct{}, socket, port string) error {
+func stayConnected(end *resumable.End, on <-chan struct{}, socket, port string) error {
 	<-on
 	wait := time.NewTicker(connectAgain)
 	defer wait.Stop()
@@ -94,7 +94,7 @@ func stayConnected(end *tether.End, on <-chan struct{}, socket, port string) err
 		if err == nil {
 			err = end.Attach(conn)
 		}
-		if errors.Is(err, tether.ErrBroken) {
+		if errors.Is(err, resumable.ErrBroken) {
 			return err
 		}
 		if err != nil { // the machine is not that far, or there is none any more
@@ -145,14 +145,14 @@ func askFor(conn net.Conn, port string, line *string) error {
 }
 
 // attend does what stages say, one after the other.
-func attend(control net.Listener, end *tether.End, on chan<- struct{}) error {
+func attend(control net.Listener, end *resumable.End, on chan<- struct{}) error {
 	control = accept.Patient(control, nil)
 	for {
 		conn, err := control.Accept()
 		if err != nil {
 			return err
 		}
-		errand.Go(func() { // a hold may wait, and must not keep out who takes it back
+		safego.Go(func() { // a hold may wait, and must not keep out who takes it back
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(drainWait))
 			var call carrierCall
@@ -164,7 +164,7 @@ func attend(control net.Listener, end *tether.End, on chan<- struct{}) error {
 }
 
 // doCarrierCall does what a stage says.
-func doCarrierCall(call carrierCall, end *tether.End, on chan<- struct{}) carrierAnswer {
+func doCarrierCall(call carrierCall, end *resumable.End, on chan<- struct{}) carrierAnswer {
 	switch {
 	case call.Do == carryOn:
 		end.Resume()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 )
@@ -38,7 +38,7 @@ type machineBeginning struct {
 // Create makes the disks and the control group, has the keeper start the stage, and waits
 // until the agent answers.
 func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
-	spec, err := kept.Complete(spec)
+	spec, err := hostproc.Complete(spec)
 	if err != nil {
 		return nil, err
 	}

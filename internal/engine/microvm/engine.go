@@ -26,7 +26,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
@@ -63,7 +63,7 @@ type Config struct {
 
 // sandboxKeeper is what this engine needs of the keeper.
 type sandboxKeeper interface {
-	kept.Keeper
+	hostproc.Keeper
 
 	Call(ctx context.Context, id string, call channel.Call) (channel.Reply, error)
 	Track(ctx context.Context, id string, processes []process.ID) error
@@ -76,7 +76,7 @@ type Engine struct {
 	cfg    Config
 	keeper sandboxKeeper
 	uid    int
-	home   *kept.Home
+	home   *hostproc.Home
 	ids    func() identity.Source // found out at first use, as the three below
 	khz    func() int
 	kvm    func() kvmVerdict
@@ -108,11 +108,11 @@ var (
 // New makes the engine; the host is looked at when it is first used.
 func New(cfg Config, k sandboxKeeper) *Engine {
 	if cfg.CgroupParent == "" {
-		cfg.CgroupParent = kept.ParentGroup(cfg.StateDir) + "-" + Name
+		cfg.CgroupParent = hostproc.ParentGroup(cfg.StateDir) + "-" + Name
 	}
 	uid := os.Geteuid()
 	return &Engine{
-		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
+		cfg: cfg, keeper: k, uid: uid, home: hostproc.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids: sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
 		khz: sync.OnceValue(counterKHz),
 		kvm: sync.OnceValue(func() kvmVerdict {
@@ -154,9 +154,9 @@ func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, er
 func (e *Engine) bundle(id string) bundle { return bundle{dir: e.home.Path(id)} }
 
 // strays are the monitor of an instance, and a stage that is starting one.
-func (e *Engine) strays(id string) kept.Strays {
-	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
-		return kept.RunsStage(pid, e.cfg.Stage) ||
-			slices.ContainsFunc(e.programs(), func(program string) bool { return kept.Runs(pid, program) })
+func (e *Engine) strays(id string) hostproc.Strays {
+	return hostproc.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
+		return hostproc.RunsStage(pid, e.cfg.Stage) ||
+			slices.ContainsFunc(e.programs(), func(program string) bool { return hostproc.Runs(pid, program) })
 	}}
 }

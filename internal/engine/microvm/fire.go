@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel/tether"
+	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm/firecracker"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
@@ -116,7 +116,7 @@ func (c fireControls) turnState(ctx context.Context, to string, turn func(contex
 // Write has the channel held, the monitor write the machine to its own folder, and takes the
 // files from there.
 func (c fireControls) Write(ctx context.Context, b bundle, _ machine, dir string) error {
-	var line tether.State
+	var line resumable.State
 	if err := c.carrier.tellCarrier(ctx, carrierCall{Do: carryHold}, &line); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what the sandbox says is not read")
 	}
@@ -139,7 +139,7 @@ func (c fireControls) Write(ctx context.Context, b bundle, _ machine, dir string
 
 // Read has the machine be what was written, whose files the stage shows to the monitor.
 func (c fireControls) Read(ctx context.Context, _ machine, dir string) error {
-	var line tether.State
+	var line resumable.State
 	if err := loadJSON(filepath.Join(dir, lineName), &line); err != nil {
 		return err
 	}
@@ -228,19 +228,19 @@ const (
 // carrierCall is a line of JSON; the answer is another.
 type carrierCall struct {
 	Do    string        `json:"do"`
-	State *tether.State `json:"state,omitempty"`
+	State *resumable.State `json:"state,omitempty"`
 }
 
 type carrierAnswer struct {
 	Error string        `json:"error,omitempty"`
-	State *tether.State `json:"state,omitempty"`
+	State *resumable.State `json:"state,omitempty"`
 }
 
 // mostCarried bounds a line.
 const mostCarried = 1 << 20
 
 // tellCarrier tells it something. The state that it answers with goes to state.
-func (c carrier) tellCarrier(ctx context.Context, call carrierCall, state *tether.State) error {
+func (c carrier) tellCarrier(ctx context.Context, call carrierCall, state *resumable.State) error {
 	ctx, cancel := context.WithTimeout(ctx, drainWait)
 	defer cancel()
 	conn, err := c.dialControl(ctx)

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -95,7 +95,7 @@ func (i *Instance) copied() error {
 // disk first: those of what runs on meanwhile may be there in part, as after a power cut.
 func (i *Instance) writeContents(ctx context.Context, f keeper.Freeze, contents engine.Contents) error {
 	if contents == engine.ContentsFiles {
-		bounded, cancel := context.WithTimeout(ctx, kept.LongestWait)
+		bounded, cancel := context.WithTimeout(ctx, hostproc.LongestWait)
 		defer cancel()
 		known, err := i.engine.keeper.Get(ctx, i.id)
 		if err != nil {
@@ -270,7 +270,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 
 // Restore starts an instance with the memory of a snapshot, or with its files.
 func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (engine.Instance, error) {
-	spec, err := kept.Complete(spec)
+	spec, err := hostproc.Complete(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -27,7 +27,7 @@ type handleState struct {
 // Instance is one machine. Signals reach its monitor: STOP and CONT have the machine stand
 // still and go on, KILL ends it.
 type Instance struct {
-	*kept.Body
+	*hostproc.Body
 
 	engine *Engine
 	id     string

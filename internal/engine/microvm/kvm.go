@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // A device that opens, and a machine that says it was started, prove nothing: there are hosts
@@ -196,7 +196,7 @@ func (m *toyMachine) runToy() (halted bool, took time.Duration, err error) {
 	thread := unix.Gettid()
 	began := time.Now()
 	done, stopped := make(chan struct{}), make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(stopped)
 		m.stopAfter(toyTime, thread, done)
 	})

@@ -19,7 +19,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
@@ -244,8 +244,8 @@ func copyFolder(ctx context.Context, m folderImage, o engine.Owner, to string) e
 // runAside runs f on a thread that has a mount namespace of its own, and ends with it.
 func runAside(f func() error) error {
 	done := make(chan error, 1)
-	errand.Go(func() {
-		done <- errand.Try(func() error {
+	safego.Go(func() {
+		done <- safego.Try(func() error {
 			runtime.LockOSThread() // never unlocked: the namespace is the thread's
 			if err := mounts.Alone(); err != nil {
 				return err

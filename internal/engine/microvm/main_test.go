@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/channel/tether"
+	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm/firecracker/firecrackertest"
@@ -38,7 +38,7 @@ func copied(root, line string) error {
 	if err != nil {
 		return err
 	}
-	var host tether.State
+	var host resumable.State
 	data, err := os.ReadFile(line)
 	if err == nil {
 		err = json.Unmarshal(data, &host)
@@ -46,8 +46,8 @@ func copied(root, line string) error {
 	if err != nil {
 		return err
 	}
-	end := tether.New()
-	if err := end.Restore(tether.State{Received: host.Base + uint64(len(host.Pending)), Base: host.Received}); err != nil {
+	end := resumable.New()
+	if err := end.Restore(resumable.State{Received: host.Base + uint64(len(host.Pending)), Base: host.Received}); err != nil {
 		return err
 	}
 	go func() {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -73,7 +73,7 @@ func (q *qmp) bounded(ctx context.Context, talk func() error) error {
 	if err := q.conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	stop := errand.When(ctx, func() { _ = q.conn.SetDeadline(time.Unix(1, 0)) })
+	stop := safego.When(ctx, func() { _ = q.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err := talk()
 	if err != nil && ctx.Err() != nil {

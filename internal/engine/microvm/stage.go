@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
-	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
 )
 
 // What a stage does.
@@ -92,13 +92,13 @@ func startAndArrive(ctx context.Context, b bundle, p stagePlan, groups []string)
 	}
 	ended := make(chan struct{})
 	var state *os.ProcessState
-	errand.Go(func() {
+	safego.Go(func() {
 		state, _ = started[0].Wait() // a wait that fails has no state
 		close(ended)
 	})
 	began, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	errand.Go(func() {
+	safego.Go(func() {
 		select {
 		case <-ended:
 			cancel(fmt.Errorf("the monitor ended at once: %v", state))
@@ -171,10 +171,10 @@ func awaitControls(ctx context.Context, b bundle, p stagePlan) (controls, error)
 // filter are no other thread's, but for what it starts.
 func runApart(do func() error) (err error) {
 	done := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked, which ends the thread
-		err = errand.Try(do)
+		err = safego.Try(do)
 	})
 	<-done
 	return err
@@ -245,7 +245,7 @@ func (p stagePlan) giveUp() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	return sysfilter.EnterToStart(p.Machine.Network)
+	return seccomp.EnterToStart(p.Machine.Network)
 }
 
 // joinGroups puts this thread, with what it starts, into the control groups of some files.

@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // kernelImage is a kernel that is not compressed, which Firecracker boots alone: vmlinux-RELEASE
@@ -45,7 +45,7 @@ func (fire) kernelImage(k kernel, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // monitors' users pass through
 		return "", err
 	}
-	return path, wholefile.ReplaceVolatile(path, data, 0o644)
+	return path, atomicfile.ReplaceVolatile(path, data, 0o644)
 }
 
 const elfMagic = "\x7fELF"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
@@ -30,7 +30,7 @@ func TestAProgramThatHangsIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		errand.Go(func() {
+		safego.Go(func() {
 			for _, err := os.Stat(began); err != nil; _, err = os.Stat(began) {
 				time.Sleep(time.Millisecond)
 			}

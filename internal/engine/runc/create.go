@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -28,7 +28,7 @@ const ownTasks = 128
 // Create makes the bundle and the control group, has the keeper start the stage, and hands
 // the container's PID 1 to the keeper.
 func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
-	spec, err := kept.Complete(spec)
+	spec, err := hostproc.Complete(spec)
 	if err != nil {
 		return nil, err
 	}

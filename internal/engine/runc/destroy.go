@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -27,14 +27,14 @@ const releasePause = 10 * time.Millisecond
 // Sweep destroys what is left of an instance, also processes that the keeper does not know
 // (because it, or a stage, died).
 func (e *Engine) Sweep(ctx context.Context, id string) error {
-	if err := kept.CheckID(id); err != nil {
+	if err := hostproc.CheckID(id); err != nil {
 		return err
 	}
 	return e.sweepTraces(ctx, id)
 }
 
 func (e *Engine) sweepTraces(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
+	ctx, cancel := context.WithTimeout(ctx, hostproc.LongestWait)
 	defer cancel()
 	killed := e.ending(id, func() error {
 		err := e.keeper.Kill(ctx, id)
@@ -76,7 +76,7 @@ func (e *Engine) removeFiles(ctx context.Context, id string) error {
 func (e *Engine) ending(id string, kill func() error) error {
 	over := make(chan struct{})
 	var released sync.WaitGroup
-	errand.In(&released, func() {
+	safego.In(&released, func() {
 		tick := time.NewTicker(releasePause)
 		defer tick.Stop()
 		for {

@@ -22,7 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -54,7 +54,7 @@ type Config struct {
 
 // sandboxKeeper is what this engine needs of the keeper.
 type sandboxKeeper interface {
-	kept.Keeper
+	hostproc.Keeper
 
 	Track(ctx context.Context, id string, processes []process.ID) error
 	Kill(ctx context.Context, id string) error
@@ -65,7 +65,7 @@ type Engine struct {
 	cfg    Config
 	keeper sandboxKeeper
 	uid    int
-	home   *kept.Home
+	home   *hostproc.Home
 	ids    func() identity.Source // found out at first use
 
 	placing sync.RWMutex // held for reading while a start uses the place, for writing to remove it
@@ -84,11 +84,11 @@ var (
 // New makes the engine; the host is looked at when it is first used.
 func New(cfg Config, k sandboxKeeper) *Engine {
 	if cfg.CgroupParent == "" {
-		cfg.CgroupParent = kept.ParentGroup(cfg.StateDir) + "-" + Name
+		cfg.CgroupParent = hostproc.ParentGroup(cfg.StateDir) + "-" + Name
 	}
 	uid := os.Geteuid()
 	return &Engine{
-		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
+		cfg: cfg, keeper: k, uid: uid, home: hostproc.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids: sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
 	}
 }
@@ -115,8 +115,8 @@ func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, er
 }
 
 // strays are the processes of a start of an instance that is not done.
-func (e *Engine) strays(id string) kept.Strays {
-	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
-		return kept.Runs(pid, e.program()) || kept.RunsStage(pid, e.cfg.Stage) || cloned(pid)
+func (e *Engine) strays(id string) hostproc.Strays {
+	return hostproc.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
+		return hostproc.Runs(pid, e.program()) || hostproc.RunsStage(pid, e.cfg.Stage) || cloned(pid)
 	}}
 }

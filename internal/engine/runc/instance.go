@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -21,7 +21,7 @@ type handleState struct {
 
 // Instance is one container.
 type Instance struct {
-	*kept.Body
+	*hostproc.Body
 
 	engine *Engine
 	id     string

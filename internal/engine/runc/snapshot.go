@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -132,7 +132,7 @@ func readRecipe(dir string) (snapshotRecipe, error) {
 
 // Restore starts an instance with the files of a snapshot.
 func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (engine.Instance, error) {
-	spec, err := kept.Complete(spec)
+	spec, err := hostproc.Complete(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Name is what a policy's `isolation` says.
@@ -48,7 +48,7 @@ type Config struct {
 // Engine runs calls. Nothing is compiled before the first.
 type Engine struct {
 	config Config
-	room   *turns.Amounts  // bytes of all calls, by owners
+	room   *fairqueue.Amounts  // bytes of all calls, by owners
 	life   context.Context //nolint:containedctx // Close ends the calls of all others
 	end    context.CancelFunc
 	busy   sync.WaitGroup // calls, and makers of machines
@@ -75,15 +75,15 @@ func New(config Config) *Engine {
 	if config.Ready <= 0 {
 		config.Ready = defaultReady
 	}
-	e := &Engine{config: config, room: turns.NewAmounts(shares(max(config.Memory, mostMemory)))}
+	e := &Engine{config: config, room: fairqueue.NewAmounts(shares(max(config.Memory, mostMemory)))}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
 }
 
 // shares divide the memory of all calls between their owners: a quarter of it is out of any one
 // owner's reach.
-func shares(all int64) turns.AmountLimits {
-	return turns.AmountLimits{All: all, Each: max(all-all/4, mostMemory)}
+func shares(all int64) fairqueue.AmountLimits {
+	return fairqueue.AmountLimits{All: all, Each: max(all-all/4, mostMemory)}
 }
 
 // Name implements engine.Caller.
@@ -112,8 +112,8 @@ func (e *Engine) Call(ctx context.Context, call engine.Call) (engine.CallResult,
 	defer leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer errand.When(e.life, cancel)()
-	release, err := e.room.Take(turns.For(ctx, call.Owner), call.Limits.MemoryBytes)
+	defer safego.When(e.life, cancel)()
+	release, err := e.room.Take(fairqueue.For(ctx, call.Owner), call.Limits.MemoryBytes)
 	if err != nil {
 		return engine.CallResult{}, e.endError(err)
 	}
@@ -223,7 +223,7 @@ func (e *Engine) refill(shop *workshop) {
 	if len(shop.ready) == cap(shop.ready) {
 		return
 	}
-	errand.In(&e.busy, func() {
+	safego.In(&e.busy, func() {
 		if e.life.Err() != nil {
 			return
 		}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // grace is for how long code that does not hear of an interrupt may go on, before its
@@ -31,7 +31,7 @@ func (s *stopwatch) startLimit(limit time.Duration, closing context.CancelFunc) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left, s.since, s.close = limit, time.Now(), closing
-	s.timer = errand.After(limit, s.endTime)
+	s.timer = safego.After(limit, s.endTime)
 }
 
 // endTime is the time's.
@@ -45,7 +45,7 @@ func (s *stopwatch) endTime() {
 		s.close()
 		return
 	}
-	s.timer = errand.After(grace, s.endTime)
+	s.timer = safego.After(grace, s.endTime)
 }
 
 // isOver tells that the time has ended.
@@ -65,7 +65,7 @@ func (s *stopwatch) pauseTime() (resume func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.since = time.Now()
-		s.timer = errand.After(max(0, s.left), s.endTime)
+		s.timer = safego.After(max(0, s.left), s.endTime)
 	}
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
 // Config of Artifacts.
 type Config struct {
 	Store   *cache.Store
-	Flights *flight.Group
+	Flights *coalesce.Group
 	Ahead   int // artifacts fetched before they are asked for, at a time
 	Log     *slog.Logger
 	Now     func() time.Time // when something that is seen now was first seen
@@ -30,12 +30,12 @@ type Config struct {
 // Artifacts are those of all upstreams. Make one with New.
 type Artifacts struct {
 	cfg   Config
-	ahead *turns.Shares
+	ahead *fairqueue.Shares
 }
 
 // New makes one.
 func New(cfg Config) *Artifacts {
-	return &Artifacts{cfg: cfg, ahead: turns.New(turns.Limits{All: cfg.Ahead, Each: cfg.Ahead, Sure: 1, Most: 16 * cfg.Ahead})}
+	return &Artifacts{cfg: cfg, ahead: fairqueue.New(fairqueue.Limits{All: cfg.Ahead, Each: cfg.Ahead, Sure: 1, Most: 16 * cfg.Ahead})}
 }
 
 // Wanted is one thing to have: a file, or what describes it.

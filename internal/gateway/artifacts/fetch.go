@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -28,7 +28,7 @@ type fetching struct {
 // gives them from the cache.
 func (as *Artifacts) Fetch(ctx context.Context, w Wanted) (*Verified, error) {
 	key, download := as.fetching(w)
-	if _, err := flight.Once(ctx, as.cfg.Flights, key, download); err != nil {
+	if _, err := coalesce.Once(ctx, as.cfg.Flights, key, download); err != nil {
 		return nil, err
 	}
 	v, _, err := as.Cached(w)
@@ -98,7 +98,7 @@ func (as *Artifacts) FetchAhead(ctx context.Context, w Wanted, failed func(guest
 		var untold []string
 		if Absent(err) {
 			key, download := as.fetching(w)
-			_, untold, err = flight.Ahead(ctx, as.cfg.Flights, key, download)
+			_, untold, err = coalesce.Ahead(ctx, as.cfg.Flights, key, download)
 		}
 		if err != nil {
 			as.cfg.Log.Debug("an artifact could not be fetched ahead", "file", w.Key.File, "error", err)

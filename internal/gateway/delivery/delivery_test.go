@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -73,7 +73,7 @@ func verifiedFile(t *testing.T) (v *artifacts.Verified, sum string) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	as := artifacts.New(artifacts.Config{Store: store, Flights: flight.New(log), Ahead: 1, Log: log, Now: time.Now})
+	as := artifacts.New(artifacts.Config{Store: store, Flights: coalesce.New(log), Ahead: 1, Log: log, Now: time.Now})
 	digest := sha256.Sum256([]byte(content))
 	sum = hex.EncodeToString(digest[:])
 	v, _, err = as.Cached(artifacts.Wanted{Key: cache.Key{File: "a"}, Digest: "sha256:" + sum})

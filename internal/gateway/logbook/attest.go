@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -71,10 +71,10 @@ func (b *Book) Times(ctx context.Context, project string, versions []string) map
 	var askers sync.WaitGroup
 	next := make(chan string)
 	for range min(timesAtOnce, len(versions)) {
-		errand.In(&askers, func() {
+		safego.In(&askers, func() {
 			for version := range next {
 				var a Attestation
-				err := errand.Try(func() (err error) {
+				err := safego.Try(func() (err error) {
 					a, err = b.attest(ctx, by, project, version)
 					return err
 				})

@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -42,7 +42,7 @@ type Book struct {
 
 	config   *cache.Shelf // durable: the log as it was last verified, and its sizes
 	cached   *cache.Shelf
-	attested *kept.Findings[loggedRelease, Attestation]
+	attested *memo.Findings[loggedRelease, Attestation]
 
 	// size is of the largest head that the log has signed, as far as it was seen
 	// since the start.
@@ -64,7 +64,7 @@ type Config struct {
 	Client   *upstream.Client // asks the log, unless the upstream names another place for it
 	Options  upstream.Options // of a client for that place
 	Store    *cache.Store
-	Flights  *flight.Group
+	Flights  *coalesce.Group
 	Log      *slog.Logger     // for the operator
 	Now      func() time.Time // when something that is seen now was first seen
 }

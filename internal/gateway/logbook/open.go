@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -43,11 +43,11 @@ func (b *Book) openLog() error {
 	var errs [3]error
 	b.config, errs[0] = b.cfg.Store.Shelf(dir+"/config", 0)
 	b.cached, errs[1] = b.cfg.Store.Shelf(dir+"/cached", maxLogCached)
-	disk, err := kept.NewDisk(b.cfg.Store, dir+"/attested", maxAttested, kept.JSON[loggedRelease, Attestation](), b.cfg.Log, "what the transparency log says of a release")
+	disk, err := memo.NewDisk(b.cfg.Store, dir+"/attested", maxAttested, memo.JSON[loggedRelease, Attestation](), b.cfg.Log, "what the transparency log says of a release")
 	errs[2] = err
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	b.attested = kept.NewFindings(lru.New[loggedRelease, Attestation](8<<20), disk, b.cfg.Flights, attestedSize)
+	b.attested = memo.NewFindings(lru.New[loggedRelease, Attestation](8<<20), disk, b.cfg.Flights, attestedSize)
 	return b.loadSizes()
 }

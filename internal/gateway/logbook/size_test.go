@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -29,7 +29,7 @@ func (s shipped) Known(string) []ecosystem.LogSize { return []ecosystem.LogSize{
 func newTestBook(t *testing.T, store *cache.Store) *Book {
 	t.Helper()
 	b, err := New(Config{
-		Witness: shipped{ecosystem.LogSize{Size: 10, Unix: 100}}, Store: store, Flights: flight.New(slog.New(slog.DiscardHandler)),
+		Witness: shipped{ecosystem.LogSize{Size: 10, Unix: 100}}, Store: store, Flights: coalesce.New(slog.New(slog.DiscardHandler)),
 		Upstream: upstream.Config{Index: "https://index.example/", Log: "sum.example+1+x"}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
@@ -41,7 +41,7 @@ func (ps *Pages) Page(ctx context.Context, s Source, project string) (*Page, err
 		later := ps.cfg.Flights.LifeFor(ctx)
 		ps.cfg.Flights.Run(func() {
 			what, fetch := ps.refreshing(s, project, have)
-			if _, untold, err := flight.Ahead(later, ps.cfg.Flights, what, fetch); err != nil {
+			if _, untold, err := coalesce.Ahead(later, ps.cfg.Flights, what, fetch); err != nil {
 				ps.cfg.Log.Warn("an index page could not be confirmed", "index", s.Index, "project", project, "error", err)
 				ps.cfg.Unconfirmed(s, project, untold, err)
 			}
@@ -63,7 +63,7 @@ func (ps *Pages) Have(ctx context.Context, s Source, project string) *Page {
 	if p, ok := ps.read.Get(pageKey(s, project)); ok && p.known == known && !p.gone.Load() {
 		return p
 	}
-	p, err := flight.Once(ctx, ps.cfg.Flights, loading{pageKey(s, project), known}, func(context.Context) (*Page, error) {
+	p, err := coalesce.Once(ctx, ps.cfg.Flights, loading{pageKey(s, project), known}, func(context.Context) (*Page, error) {
 		return ps.loadPage(s, project)
 	})
 	if err != nil {
@@ -84,7 +84,7 @@ func (ps *Pages) rememberPage(s Source, project string, p *Page) {
 // they give up.
 func (ps *Pages) refresh(ctx context.Context, s Source, project string, have *Page) (*Page, error) {
 	what, fetch := ps.refreshing(s, project, have)
-	return flight.Once(ctx, ps.cfg.Flights, what, fetch)
+	return coalesce.Once(ctx, ps.cfg.Flights, what, fetch)
 }
 
 func (ps *Pages) refreshing(s Source, project string, have *Page) (refreshing, func(ctx context.Context) (*Page, error)) {

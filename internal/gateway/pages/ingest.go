@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -23,7 +23,7 @@ import (
 const largePage = 1 << 20
 
 // takeSlot waits for a turn if size is that of a large page; release gives it back.
-func takeSlot(ctx context.Context, heavy *turns.Shares, size int64) (release func(), err error) {
+func takeSlot(ctx context.Context, heavy *fairqueue.Shares, size int64) (release func(), err error) {
 	if size < largePage {
 		return func() {}, nil
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -122,7 +122,7 @@ func (ps *Pages) withTimes(ctx context.Context, s Source, project string, p *Pag
 	if len(versions) == 0 {
 		return p
 	}
-	out, err := flight.Once(ctx, ps.cfg.Flights, timing{pageKey(s, project), p.Digest}, func(ctx context.Context) (*Page, error) {
+	out, err := coalesce.Once(ctx, ps.cfg.Flights, timing{pageKey(s, project), p.Digest}, func(ctx context.Context) (*Page, error) {
 		known := s.Times(ctx, project, versions)
 		if len(known) == 0 {
 			return p, nil // the witness may be reached another time

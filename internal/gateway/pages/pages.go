@@ -16,11 +16,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Door gives verdicts on pages, and is told what their releases require.
@@ -32,7 +32,7 @@ type Door interface {
 // Config of Pages.
 type Config struct {
 	Store   *cache.Store
-	Flights *flight.Group
+	Flights *coalesce.Group
 	Door    Door
 	Log     *slog.Logger     // for the operator
 	Now     func() time.Time // when something that is seen now was first seen
@@ -52,15 +52,15 @@ type Pages struct {
 	cfg      Config
 	read     *lru.Cache[key, *Page]
 	rendered *lru.Cache[renderKey, *Rendered]
-	required *kept.Findings[requiredKey, *requirements]
-	heavy    *turns.Shares // for reading and rendering large pages
+	required *memo.Findings[requiredKey, *requirements]
+	heavy    *fairqueue.Shares // for reading and rendering large pages
 	zips     sync.Pool     // of *gzip.Writer, which are large
 	tagKey   []byte        // of the ETags, so that none tells what it is made of
 }
 
 // New opens what is kept.
 func New(cfg Config) (*Pages, error) {
-	disk, err := kept.NewDisk(cfg.Store, "requirements", maxRequirements, requirementsFormat(), cfg.Log, "what the releases of a page require")
+	disk, err := memo.NewDisk(cfg.Store, "requirements", maxRequirements, requirementsFormat(), cfg.Log, "what the releases of a page require")
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func New(cfg Config) (*Pages, error) {
 		cfg:      cfg,
 		read:     lru.New[key, *Page](cfg.Memory),
 		rendered: lru.New[renderKey, *Rendered](cfg.Rendered),
-		required: kept.NewFindings(required, disk, cfg.Flights, func(_ requiredKey, r *requirements) int64 { return r.sizeInMemory() }),
-		heavy:    turns.New(turns.Limits{All: 2, Each: 2, Sure: 1, Most: 4}),
+		required: memo.NewFindings(required, disk, cfg.Flights, func(_ requiredKey, r *requirements) int64 { return r.sizeInMemory() }),
+		heavy:    fairqueue.New(fairqueue.Limits{All: 2, Each: 2, Sure: 1, Most: 4}),
 		tagKey:   tagKey,
 	}, nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 )
 
 // Render gives a judged page, or a release of it, as the client takes it that asks with r.
@@ -40,7 +40,7 @@ func (ps *Pages) renderOnce(ctx context.Context, j Judged, form ecosystem.Form, 
 	if out, ok := ps.rendered.Get(what); ok {
 		return out, nil
 	}
-	return flight.Once(ctx, ps.cfg.Flights, what, func(ctx context.Context) (*Rendered, error) {
+	return coalesce.Once(ctx, ps.cfg.Flights, what, func(ctx context.Context) (*Rendered, error) {
 		if out, ok := ps.rendered.Get(what); ok { // another flight was faster
 			return out, nil
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 )
 
 // onePage is a protocol that has one document, and counts how often it is rendered.
@@ -39,7 +39,7 @@ func served(t *testing.T, text string) (url string, ps *Pages, p *onePage) {
 	store, err := cache.Open(t.TempDir(), cache.Limits{})
 	must(t, err)
 	log := slog.New(slog.DiscardHandler)
-	flights := flight.New(log)
+	flights := coalesce.New(log)
 	ps, err = New(Config{Store: store, Flights: flights, Log: log, Rendered: 8 << 20})
 	must(t, err)
 	p = &onePage{text: text}

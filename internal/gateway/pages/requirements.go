@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 )
 
 // maxRequirements bounds the pages whose requirements are kept over a restart.
@@ -54,8 +54,8 @@ type keptRequirement struct {
 	Optional  bool    `json:"o,omitempty"`
 }
 
-func requirementsFormat() kept.Format[requiredKey, *requirements] {
-	return kept.Format[requiredKey, *requirements]{
+func requirementsFormat() memo.Format[requiredKey, *requirements] {
+	return memo.Format[requiredKey, *requirements]{
 		Encode: (*requirements).packed,
 		Decode: func(k requiredKey, data []byte) (*requirements, error) { return readRequirements(data, k.files) },
 	}

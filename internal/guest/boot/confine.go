@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
+	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
 )
 
 // capabilities are what the agent gets; it gives up most of them itself.
@@ -107,5 +107,5 @@ func (m Machine) confine() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid new privileges: %w", err)
 	}
-	return sysfilter.EnterInside() // this thread becomes the agent, and all commands are its children
+	return seccomp.EnterInside() // this thread becomes the agent, and all commands are its children
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // mostFiles is how many files are known; the one that was used least lately is forgotten.
@@ -198,5 +198,5 @@ func (b *Book) change(ctx context.Context, do func(map[string]vouchedEntry)) err
 	if err != nil {
 		return err
 	}
-	return wholefile.Replace(b.path, text, 0o600)
+	return atomicfile.Replace(b.path, text, 0o600)
 }

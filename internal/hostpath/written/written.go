@@ -22,7 +22,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // mostTrees is how many directories are kept, and mostBytes how large their file may be.
@@ -165,7 +165,7 @@ func (r *Record) extend(fresh []hostpath.Tree) error {
 
 // rewrite replaces the file. The caller has r.mu, or the only reference.
 func (r *Record) rewrite(trees []hostpath.Tree) error {
-	if err := wholefile.Replace(r.path, textOf(trees), 0o600); err != nil {
+	if err := atomicfile.Replace(r.path, textOf(trees), 0o600); err != nil {
 		return unwritten(err)
 	}
 	r.trees, r.torn = trees, false

@@ -9,19 +9,19 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
-// Policies are the named policies; *policies.Store is one.
+// Policies are the named policies; *namedpolicy.Store is one.
 type Policies interface {
-	Get(name string) (*policies.Named, error)
+	Get(name string) (*namedpolicy.Named, error)
 }
 
 // TokenPolicy finds the named policy under which a token makes something. One that the
 // token may not use is a fault.ErrForbidden, whether there is one or not.
-func TokenPolicy(from Policies, t token.Token, name string) (*policies.Named, error) {
+func TokenPolicy(from Policies, t token.Token, name string) (*namedpolicy.Named, error) {
 	if !t.May(name) {
 		return nil, fault.New(fault.ErrForbidden, "the token %q may not use the policy %q; it may choose: %s", t.Name, excerpt.Of(name, 64), strings.Join(t.Choices(), ", "))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -49,11 +49,11 @@ func TestIdempotencyKey(t *testing.T) {
 // named has policies of any name but "gone".
 type named struct{}
 
-func (named) Get(name string) (*policies.Named, error) {
+func (named) Get(name string) (*namedpolicy.Named, error) {
 	if name == "gone" {
 		return nil, fault.New(fault.ErrNotFound, "there is no policy named %q", name)
 	}
-	return &policies.Named{Name: name}, nil
+	return &namedpolicy.Named{Name: name}, nil
 }
 
 // TestTokenPolicy: a token uses what it was given, and learns of no other whether there is

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Bounds of what a connection that lingers costs: its place is taken for so long, and so
@@ -76,7 +76,7 @@ func (c *lingeringConn) CloseWrite() error {
 func (c *lingeringConn) Close() error {
 	c.once.Do(func() {
 		if c.sending.Load() && c.life.Err() == nil && c.CloseWrite() == nil {
-			errand.Go(c.linger)
+			safego.Go(c.linger)
 			return
 		}
 		c.err = c.Conn.Close()
@@ -91,7 +91,7 @@ func (c *lingeringConn) linger() {
 	}
 	over, cancel := context.WithTimeout(c.life, lingerTime)
 	defer cancel()
-	stop := errand.When(over, func() { _ = c.Conn.Close() }) // it ends the read
+	stop := safego.When(over, func() { _ = c.Conn.Close() }) // it ends the read
 	defer stop()
 	if _, err := io.CopyN(io.Discard, c.Conn, lingerBytes); err == nil {
 		<-over.Done()

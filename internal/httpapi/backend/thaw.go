@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // thawTimeout is how long a request waits for a sandbox that comes back from disk.
@@ -20,7 +20,7 @@ func AwaitThaw(ctx context.Context, box *sandbox.Sandbox) {
 	defer cancel()
 	for {
 		waits := box.Waits()
-		if waits.State != waiting.Thawing {
+		if waits.State != suspend.Thawing {
 			return
 		}
 		select {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // Keys makes the access tokens of sandboxes. They are not kept anywhere: each is
@@ -95,7 +95,7 @@ func guessable(key []byte) bool {
 func makeKey(path string) ([]byte, error) {
 	key := make([]byte, keyBytes)
 	rand.Read(key) // never fails: it ends the process instead
-	return key, wholefile.Replace(path, key, 0o600)
+	return key, atomicfile.Replace(path, key, 0o600)
 }
 
 // Token implements Access: 64 hexadecimal digits.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // newTemplate announces a build. How much a sandbox may have is the policy's affair.
@@ -167,9 +167,9 @@ func (c templateRoutes) startBuild(w http.ResponseWriter, r *keyedRequest) error
 	if err := readJSON(r, &body); err != nil {
 		return err
 	}
-	recipe := build.Recipe{Base: cmp.Or(body.FromTemplate, body.FromImage), Start: body.StartCmd, Ready: body.ReadyCmd}
+	recipe := templatebuild.Recipe{Base: cmp.Or(body.FromTemplate, body.FromImage), Start: body.StartCmd, Ready: body.ReadyCmd}
 	for _, s := range body.Steps {
-		recipe.Steps = append(recipe.Steps, build.Step{Type: s.Type, Args: s.Args, Hash: s.FilesHash})
+		recipe.Steps = append(recipe.Steps, templatebuild.Step{Type: s.Type, Args: s.Args, Hash: s.FilesHash})
 	}
 	template, id := r.PathValue("id"), r.PathValue("build")
 	if _, _, err := c.cfg.Builds.Look(r.token.ID, template, id, 0, 0); err != nil {
@@ -211,7 +211,7 @@ func (c templateRoutes) baseRequest(r *keyedRequest, body buildStart, id string)
 		return req, "", err
 	}
 	req.Policy, req.PolicyText, req.PolicySource = named.Policy, named.Text, named.Path
-	req.Labels = map[string]string{labelPolicy: named.Name, labelTemplate: from, build.Label: id}
+	req.Labels = map[string]string{labelPolicy: named.Name, labelTemplate: from, templatebuild.Label: id}
 	workdir := userHome
 	if of != nil {
 		req.Account, workdir = of.Of.Account, cmp.Or(of.Of.Workdir, of.Of.Account.Home, userHome) // the manager takes the account from there, too
@@ -251,7 +251,7 @@ func (c templateRoutes) templateFor(image string) (string, error) {
 type buildInfo struct {
 	TemplateID string       `json:"templateID"`
 	BuildID    string       `json:"buildID"`
-	Status     build.Status `json:"status"`
+	Status     templatebuild.Status `json:"status"`
 	Logs       []string     `json:"logs"` // of older servers: always empty
 	LogEntries []buildEntry `json:"logEntries"`
 	Reason     *buildReason `json:"reason,omitempty"`
@@ -259,7 +259,7 @@ type buildInfo struct {
 
 type buildEntry struct {
 	Timestamp stamp       `json:"timestamp"`
-	Level     build.Level `json:"level"`
+	Level     templatebuild.Level `json:"level"`
 	Message   string      `json:"message"`
 	Step      string      `json:"step,omitempty"`
 }
@@ -307,7 +307,7 @@ func (c templateRoutes) look(r *keyedRequest) (buildInfo, error) {
 	for _, e := range entries {
 		info.LogEntries = append(info.LogEntries, buildEntry{stamp(e.Time), e.Level, e.Text, e.Step})
 	}
-	if b.Status == build.Failed {
+	if b.Status == templatebuild.Failed {
 		info.Reason = &buildReason{Message: b.Reason, Step: b.Step, LogEntries: []buildEntry{}}
 	}
 	return info, nil
@@ -315,18 +315,18 @@ func (c templateRoutes) look(r *keyedRequest) (buildInfo, error) {
 
 // readBuild reads a build with entries of its log, one request of a token at a time: until they are
 // counted they take as much as entries may.
-func (c templateRoutes) readBuild(r *keyedRequest, offset, most int) (build.Build, []build.Entry, error) {
-	_, leave, err := c.buildReads.Take(turns.For(r.Context(), r.token.ID))
-	if errors.Is(err, turns.ErrCrowded) {
-		return build.Build{}, nil, fault.Exhausted(time.Second, "%d requests of this token wait for logs of builds already", readsLine)
+func (c templateRoutes) readBuild(r *keyedRequest, offset, most int) (templatebuild.Build, []templatebuild.Entry, error) {
+	_, leave, err := c.buildReads.Take(fairqueue.For(r.Context(), r.token.ID))
+	if errors.Is(err, fairqueue.ErrCrowded) {
+		return templatebuild.Build{}, nil, fault.Exhausted(time.Second, "%d requests of this token wait for logs of builds already", readsLine)
 	}
 	if err != nil {
-		return build.Build{}, nil, err
+		return templatebuild.Build{}, nil, err
 	}
 	defer leave()
 	b, entries, err := c.cfg.Builds.Look(r.token.ID, r.PathValue("id"), r.PathValue("build"), offset, most)
 	if err != nil {
-		return build.Build{}, nil, err
+		return templatebuild.Build{}, nil, err
 	}
 	return b, entries, backend.Reserve(r.Context(), entryCopies*backend.SizeOf(entries))
 }

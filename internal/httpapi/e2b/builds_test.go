@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -26,7 +26,7 @@ func (unrecorded) RecordBuild(context.Context, string, admission.Build) error { 
 func newWorkshop(t *testing.T) *house {
 	t.Helper()
 	h := newHouse(t)
-	builds, err := build.Open(build.Config{
+	builds, err := templatebuild.Open(templatebuild.Config{
 		Sandboxes: h.life, Recorder: unrecorded{}, Owed: func(context.Context, string) (bool, error) { return true, nil }, During: h.book.During, Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func TestBuildsOfTemplates(t *testing.T) {
 	}
 	for ref, want := range map[string]string{"app:v1": snaps[0].ID, "app": snaps[1].ID, "app:latest": snaps[1].ID, a.TemplateID: snaps[1].ID, a.TemplateID + ":v1": snaps[0].ID} {
 		h.must(201, &made{}, h.ann, "POST /v2/sandboxes", `{"templateID":"`+ref+`"}`)
-		if all := h.life.Requests(); all[len(all)-1].Snapshot != want || all[len(all)-1].Labels[build.Label] != "" {
+		if all := h.life.Requests(); all[len(all)-1].Snapshot != want || all[len(all)-1].Labels[templatebuild.Label] != "" {
 			t.Errorf("%s: %+v", ref, all[len(all)-1])
 		}
 		h.refused(404, "no template", h.bob, "POST /v2/sandboxes", `{"templateID":"`+ref+`"}`)

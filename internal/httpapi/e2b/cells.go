@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -76,7 +76,7 @@ func (d cellRoutes) readCell(w http.ResponseWriter, c *call, v any) error {
 }
 
 // cellHeld is heldError in words for cells.
-func cellHeld(v waiting.View) error {
+func cellHeld(v suspend.View) error {
 	err := heldError(v)
 	if about := heldFor(v); err != nil && about != "" {
 		return refuseWith(codePrecondition, "%s; the cell that waits goes on when that is answered, and what is run in its context then comes behind it", about)
@@ -106,7 +106,7 @@ func (d cellRoutes) execute(w http.ResponseWriter, c *call) error {
 func (d cellRoutes) runCell(w http.ResponseWriter, c *call, asked interpreter.Request) error {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
-	errand.Go(func() { // ends with the call
+	safego.Go(func() { // ends with the call
 		if d.awaitGone(ctx, c) {
 			cancel(errBroken)
 		}
@@ -305,7 +305,7 @@ const lineTimeout = time.Minute
 
 func openLines(ctx context.Context, w http.ResponseWriter) *lineStream {
 	s := &lineStream{w: w, control: http.NewResponseController(w)}
-	s.release = errand.Until(ctx, func() {
+	s.release = safego.Until(ctx, func() {
 		until := time.Now()
 		if errors.Is(context.Cause(ctx), token.ErrOver) { // whom it is over for hears why
 			until = until.Add(lastWord)

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -207,7 +207,7 @@ type connectStream struct {
 // connection is of no use then.
 func openStream(ctx context.Context, w http.ResponseWriter, k *codec) *connectStream {
 	s := &connectStream{w: w, codec: k, control: http.NewResponseController(w)}
-	s.release = errand.Until(ctx, func() { // w is of no use to anybody once its handler has returned
+	s.release = safego.Until(ctx, func() { // w is of no use to anybody once its handler has returned
 		until := time.Now()
 		if errors.Is(context.Cause(ctx), token.ErrOver) { // whom it is over for hears why
 			until = until.Add(lastWord)

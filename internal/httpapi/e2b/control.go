@@ -7,14 +7,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Sandboxes is what the control plane needs of the sandboxes' manager.
@@ -51,7 +51,7 @@ type Config struct {
 	Templates Templates
 	Access    Access
 	// Builds makes templates; nil: none are built here.
-	Builds *build.Builder
+	Builds *templatebuild.Builder
 	// Images are templates by the images for which they stand; see templateFor.
 	Images map[string]string
 	// DefaultTemplate is what clients get that ask for "base": a template, or what stands for one.
@@ -76,9 +76,9 @@ type Config struct {
 type Control struct {
 	cfg      Config
 	routes   *http.ServeMux
-	logReads *turns.Shares // of logs, by tokens
+	logReads *fairqueue.Shares // of logs, by tokens
 	// buildReads are of logs of builds.
-	buildReads *turns.Shares
+	buildReads *fairqueue.Shares
 }
 
 // keyedRequest is a request of a caller who has shown a key.

@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
@@ -30,7 +30,7 @@ type house struct {
 	t        *testing.T
 	life     *backendtest.Life
 	book     *token.Book
-	policies *policies.Store
+	policies *namedpolicy.Store
 	control  *e2b.Control
 	keys     *e2b.Keys
 	room     *backend.Room
@@ -64,7 +64,7 @@ func newHouse(t *testing.T) *house {
 	if h.book, err = token.Open(t.Context(), tokentest.NewMemory(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if h.policies, err = policies.Open(filepath.Join(t.TempDir(), "named"), h.book.Users); err != nil {
+	if h.policies, err = namedpolicy.Open(filepath.Join(t.TempDir(), "named"), h.book.Users); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"data": "packages: { default: allow }\n", "secret": "packages: { default: hold }\n"} {

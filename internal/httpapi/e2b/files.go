@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
@@ -106,7 +106,7 @@ func wantsGzip(r *http.Request) bool {
 func cutWrites(ctx context.Context, c *call, w http.ResponseWriter) func() {
 	done := make(chan struct{})
 	finished := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(finished)
 		select {
 		case <-c.box.Gone():

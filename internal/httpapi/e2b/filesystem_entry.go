@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // fileEntry is a file as the protocol tells of it.
@@ -74,7 +74,7 @@ func targetOf(info channel.FileInfo) string {
 
 // cutOff closes a file's stream when ctx ends; the result takes that back.
 func cutOff(ctx context.Context, conn *channel.Conn) func() bool {
-	return errand.When(ctx, func() { _ = conn.Close() })
+	return safego.When(ctx, func() { _ = conn.Close() })
 }
 
 // streamError is why a file's stream ended: its context, or else err.

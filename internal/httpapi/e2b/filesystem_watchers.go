@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
@@ -67,7 +67,7 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 		leave()
 		cancel()
 	}}
-	kept.expiry = errand.After(watcherLife, func() { d.watchers.removeWatcher(id) })
+	kept.expiry = safego.After(watcherLife, func() { d.watchers.removeWatcher(id) })
 	if !d.watchers.addWatcher(id, kept) { // before it is opened: that takes as long as the guest likes
 		kept.expiry.Stop()
 		kept.stop()
@@ -78,9 +78,9 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 		d.watchers.removeWatcher(id)
 		return err
 	}
-	errand.When(ctx, func() { _ = watching.conn.Close() })
-	errand.Go(func() { d.watchers.collect(kept, watching) })
-	errand.Go(func() {
+	safego.When(ctx, func() { _ = watching.conn.Close() })
+	safego.Go(func() { d.watchers.collect(kept, watching) })
+	safego.Go(func() {
 		select {
 		case <-c.box.Gone():
 			d.watchers.removeWatcher(id)

@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // A sandbox's log, as clients of this wire read it, is what became of its commands:
@@ -206,8 +206,8 @@ const (
 // much of its room. A client that does not read its answer holds up its own token, and not for long.
 func (c *Control) inTurn(answer controlHandler) controlHandler {
 	return func(w http.ResponseWriter, r *keyedRequest) error {
-		_, leave, err := c.logReads.Take(turns.For(r.Context(), r.token.ID))
-		if errors.Is(err, turns.ErrCrowded) {
+		_, leave, err := c.logReads.Take(fairqueue.For(r.Context(), r.token.ID))
+		if errors.Is(err, fairqueue.ErrCrowded) {
 			return fault.Exhausted(time.Second, "%d requests of this token wait for logs already", readsLine)
 		}
 		if err != nil {

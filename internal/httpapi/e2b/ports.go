@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
@@ -108,7 +108,7 @@ func (v *portVisit) Close() error {
 func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 	all := &visits{slots: map[string]*visitSlots{}}
 	return &httphead.Transport{To: &http.Transport{
-		DialContext: errand.ShieldDial(func(ctx context.Context, _, address string) (net.Conn, error) {
+		DialContext: safego.ShieldDial(func(ctx context.Context, _, address string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(address)
 			if err != nil {
 				return nil, err

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // A hold and the streams of this wire.
@@ -25,15 +25,15 @@ import (
 const maxHoldsNamed = 5
 
 // heldError is why a stream ends now; nil if it goes on.
-func heldError(v waiting.View) error {
-	if v.State == waiting.Freezing || v.State == waiting.Frozen || v.Note != "" {
+func heldError(v suspend.View) error {
+	if v.State == suspend.Freezing || v.State == suspend.Frozen || v.Note != "" {
 		return waitsError(v)
 	}
 	return nil
 }
 
 // waitsError tells what a sandbox waits for; nil if for nothing.
-func waitsError(v waiting.View) error {
+func waitsError(v suspend.View) error {
 	if sentence := heldSentence(v); sentence != "" {
 		return &failure{Code: codePrecondition, Message: sentence}
 	}
@@ -41,7 +41,7 @@ func waitsError(v waiting.View) error {
 }
 
 // heldSentence names the requests and how to approve them; "": nothing waits.
-func heldSentence(v waiting.View) string {
+func heldSentence(v suspend.View) string {
 	if about := heldFor(v); about != "" {
 		return about + "; its processes live on, and commands.connect follows them again when that is answered"
 	}
@@ -49,7 +49,7 @@ func heldSentence(v waiting.View) string {
 }
 
 // heldFor is what the sandbox waits for; "": nothing.
-func heldFor(v waiting.View) string {
+func heldFor(v suspend.View) string {
 	if len(v.Holds) == 0 {
 		return ""
 	}

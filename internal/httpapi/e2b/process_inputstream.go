@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -77,7 +77,7 @@ func (d inputs) takeInput(w http.ResponseWriter, c *call) error {
 	control := http.NewResponseController(w)
 	ctx, stop := d.untilGone(c, timeout)
 	defer stop()
-	defer errand.Until(ctx, func() { // a client may have nothing to say for as long as it likes
+	defer safego.Until(ctx, func() { // a client may have nothing to say for as long as it likes
 		_ = control.SetReadDeadline(time.Now())
 	})()
 	c.Request = c.WithContext(ctx)
@@ -105,7 +105,7 @@ func (d inputs) untilGone(c *call, timeout time.Duration) (ctx context.Context, 
 		ctx, late = context.WithTimeout(ctx, timeout)
 	}
 	watched := ctx
-	errand.Go(func() { // ends with the call
+	safego.Go(func() { // ends with the call
 		if d.awaitGone(watched, c) {
 			cancel(errBroken)
 		}

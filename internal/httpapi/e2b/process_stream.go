@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -59,7 +59,7 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 		}
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
-		errand.Go(func() { // ends with the call
+		safego.Go(func() { // ends with the call
 			if d.awaitGone(ctx, c) {
 				cancel(errBroken)
 			}
@@ -360,7 +360,7 @@ type frames struct {
 // readFrames reads until an error, or until ctx ends and the connection is closed.
 func readFrames(ctx context.Context, conn *channel.Conn) frames {
 	f := frames{next: make(chan commandFrame), taken: make(chan struct{}, 1)}
-	errand.Go(func() {
+	safego.Go(func() {
 		for {
 			kind, payload, err := conn.ReadFrame()
 			select {

@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
@@ -396,7 +396,7 @@ func TestAFrozenSandboxEndsStreams(t *testing.T) {
 			}
 		}
 		says(problem)
-		s.box.AwaitState(t.Context(), waiting.Frozen)
+		s.box.AwaitState(t.Context(), suspend.Frozen)
 		for _, call := range []string{"Connect", "Start"} {
 			_, problem = s.open(processService+call, map[string]string{"Connect": fmt.Sprintf(`{"process":{"pid":%d}}`, pid), "Start": shell("true")}[call]).finish()
 			says(problem)
@@ -411,7 +411,7 @@ func TestAFrozenSandboxEndsStreams(t *testing.T) {
 			t.Errorf("its health is %d", status)
 		}
 		s.people.Answer()
-		s.box.AwaitState(t.Context(), waiting.Running)
+		s.box.AwaitState(t.Context(), suspend.Running)
 		again := s.open(processService+"Connect", fmt.Sprintf(`{"process":{"pid":%d}}`, pid))
 		again.started()
 		s.got(processService+"SendInput", input(pid, "it\n"))

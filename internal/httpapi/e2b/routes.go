@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // NewControl makes the handler.
@@ -19,8 +19,8 @@ func NewControl(cfg Config) *Control {
 	if cfg.Underway == nil {
 		cfg.Underway = backend.NewUnderway()
 	}
-	oneOfEach := turns.Limits{All: 2, Each: 1, Sure: 1, Most: 64, Line: readsLine}
-	c := &Control{cfg: cfg, routes: http.NewServeMux(), logReads: turns.New(oneOfEach), buildReads: turns.New(oneOfEach)}
+	oneOfEach := fairqueue.Limits{All: 2, Each: 1, Sure: 1, Most: 64, Line: readsLine}
+	c := &Control{cfg: cfg, routes: http.NewServeMux(), logReads: fairqueue.New(oneOfEach), buildReads: fairqueue.New(oneOfEach)}
 	for pattern, h := range c.handlers() {
 		c.routes.HandleFunc(pattern, c.serveHandler(h))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/policies"
+	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -221,7 +221,7 @@ func Account() sandbox.Account { return sandbox.Account{Name: userName, Home: us
 // else that of the sandbox whose snapshot it is made from, else the token's. It
 // is the policy of that name as it is today, not as it was when the snapshot was
 // made.
-func (c *Control) choosePolicy(t token.Token, chosen string, of *sandbox.Snapshot) (*policies.Named, error) {
+func (c *Control) choosePolicy(t token.Token, chosen string, of *sandbox.Snapshot) (*namedpolicy.Named, error) {
 	name := t.Policy
 	if of != nil && of.Of.Labels[labelPolicy] != "" {
 		name = of.Of.Labels[labelPolicy]

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -115,7 +115,7 @@ func (p *peer) createNow(ctx context.Context, task string) (api.Sandbox, error) 
 	if p.standard == "" {
 		p.standard = made.ID
 	}
-	errand.Go(func() { p.keepLease(made.ID) })
+	safego.Go(func() { p.keepLease(made.ID) })
 	return made, nil
 }
 

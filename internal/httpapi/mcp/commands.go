@@ -11,7 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -128,7 +128,7 @@ func (c call) runCommand(ctx context.Context, sandbox string, start api.StartCom
 func (c call) startCommand(ctx context.Context, sandbox string, start api.StartCommand) (api.Command, error) {
 	whole, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	defer errand.When(ctx, func() {
+	defer safego.When(ctx, func() {
 		limit := time.NewTimer(killLimit)
 		defer limit.Stop()
 		select {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // How a command is followed.
@@ -44,8 +44,8 @@ type followed struct {
 func (c call) followCommand(ctx context.Context, l *left) (*api.Exit, []api.Hold, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan followed, 1)
-	errand.Go(func() {
-		f := followed{err: errand.ErrLost}
+	safego.Go(func() {
+		f := followed{err: safego.ErrLost}
 		defer func() { ended <- f }()
 		f.exit, f.err = c.peer.drainOutput(life, l)
 	})

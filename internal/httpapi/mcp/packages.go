@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
@@ -210,7 +210,7 @@ func (c call) resolveInstall(ctx context.Context, box string, rewrite installer.
 	}
 	var result installer.Result
 	// What reads a guest's output must not end the daemon.
-	err = errand.Try(func() error {
+	err = safego.Try(func() error {
 		docs, err := installer.ReadOutput(l.out.all, rewrite.Resolver.Documents)
 		if err == nil {
 			result, err = rewrite.Resolver.Result(docs)

@@ -8,7 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // peer is one client at the other end. Safe for concurrent use.
@@ -55,7 +55,7 @@ func (p *peer) enterCall(ctx context.Context) (during context.Context, done func
 		return nil, nil, failure(codeTooMany, "too many calls go on at one time", "wait for one of them to return")
 	}
 	during, end := context.WithCancelCause(ctx)
-	stop := errand.When(p.life, func() { end(context.Cause(p.life)) })
+	stop := safego.When(p.life, func() { end(context.Cause(p.life)) })
 	return during, func() {
 		stop()
 		end(nil)

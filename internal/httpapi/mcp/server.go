@@ -20,7 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
@@ -96,11 +96,11 @@ func (s *Server) Close() {
 // of its own, whose panic would end the daemon with all that it has.
 func shielded(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (result sdk.Result, err error) {
-		err = errand.Try(func() (failure error) {
+		err = safego.Try(func() (failure error) {
 			result, failure = next(ctx, method, req)
 			return failure
 		})
-		if errors.Is(err, errand.ErrLost) {
+		if errors.Is(err, safego.ErrLost) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the daemon failed at this; its log says where"}
 		}
 		return result, err
@@ -163,7 +163,7 @@ func (s *Server) peerOf(session *sdk.ServerSession, extra *sdk.RequestExtra) (*p
 		left: map[string]*left{}, seen: map[string]int{}, asked: map[string]approvalAsked{},
 	}
 	s.peers[session] = p
-	errand.In(&s.ending, func() {
+	safego.In(&s.ending, func() {
 		_ = session.Wait() // how it ended is the transport's to tell
 		s.leavePeer(p)
 	})

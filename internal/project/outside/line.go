@@ -5,7 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/printable"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -44,7 +44,7 @@ func (f Flag) shellWord(p Part) (word, why string) {
 	switch {
 	case strings.Count(f.Source+f.Destination, ":") > 0, strings.ContainsFunc(value, printable.Hostile), strings.ContainsRune(value, '\ufffd'), !validText(value):
 		return "", "no flag can say such a name"
-	case mounts.IsReserved(f.Destination), f.Destination == "/", within && !p.Instead:
+	case mountpolicy.IsReserved(f.Destination), f.Destination == "/", within && !p.Instead:
 		return "", "nothing can be mounted at " + f.Destination + ", where it is looked for: mount a directory that has both"
 	}
 	return ui.Quoted(value), ""

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
@@ -56,8 +56,8 @@ func (t *Table) beginProcess(ctx context.Context, s start) (mayRun bool, err err
 		err    error
 	}
 	told := make(chan result, 1)
-	errand.In(t.group, func() {
-		r := result{mayRun: true, err: errand.ErrLost}
+	safego.In(t.group, func() {
+		r := result{mayRun: true, err: safego.ErrLost}
 		defer func() { told <- r }()
 		defer t.releaseStart()
 		r.err = t.cfg.Keeper.Exec(t.life, t.place.Info.ID, s.exec, s.options)
@@ -124,7 +124,7 @@ func (t *Table) killSurely(id, why string) {
 	if !t.beginKill(id) {
 		return
 	}
-	errand.In(t.group, func() {
+	safego.In(t.group, func() {
 		defer t.endKill(id)
 		for told := false; ; told = true {
 			err := t.killNow(id)

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
@@ -34,7 +34,7 @@ func (t *Table) Cell(ctx context.Context, c Cell) (id string, ended func(channel
 	t.holdCommand(cmd)
 	var once sync.Once
 	return cmd.id, func(exit channel.Exit) {
-		once.Do(func() { errand.In(t.group, func() { t.settleCommand(t.life, cmd, exit) }) })
+		once.Do(func() { safego.In(t.group, func() { t.settleCommand(t.life, cmd, exit) }) })
 	}, nil
 }
 

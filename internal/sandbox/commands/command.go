@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -79,7 +79,7 @@ func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
 			cmd.unwanted = unwanted
 			faultpoint.Hit(faultpoint.ExecStarted)
 			t.guardCommand(cmd, guardTime(timeout))
-			errand.In(t.group, func() { t.followCommand(cmd) })
+			safego.In(t.group, func() { t.followCommand(cmd) })
 		},
 		failed: func(err error) { t.settleFailed(t.life, cmd, err) },
 	})

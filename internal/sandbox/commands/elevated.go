@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -44,7 +44,7 @@ func (t *Table) Elevated(ctx context.Context, e Elevated) (channel.Exit, error) 
 	code, err := t.place.Elevate(limited, e)
 	exit := channel.Exit{Code: code}
 	if err == nil && code == 0 {
-		errand.In(t.group, func() { t.settleCommand(t.life, cmd, exit) })
+		safego.In(t.group, func() { t.settleCommand(t.life, cmd, exit) })
 		if err := t.awaitSettled(ctx, cmd); !errors.Is(err, ErrStill) {
 			return exit, err
 		}

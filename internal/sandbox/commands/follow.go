@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -93,7 +93,7 @@ func (t *Table) awaitExit(ctx context.Context, cmd string) (channel.Exit, error)
 		return channel.Exit{}, err
 	}
 	defer conn.Close()
-	defer errand.When(ctx, func() { conn.Close() })()
+	defer safego.When(ctx, func() { conn.Close() })()
 	frames := channel.NewConn(conn)
 	for {
 		kind, payload, err := frames.ReadFrame()
@@ -125,7 +125,7 @@ func (t *Table) FollowAgain(ctx context.Context, known []keeper.Command) {
 		if k.Exit == nil { // else it has ended in time, or late, and nobody has to see to it
 			t.guardAgain(c, guardTime(timeoutOf(k.TimeoutMS)))
 		}
-		errand.In(t.group, func() { t.followCommand(c) })
+		safego.In(t.group, func() { t.followCommand(c) })
 	}
 	t.Inherit(nil)
 }
@@ -192,7 +192,7 @@ func (t *Table) Adopt(ctx context.Context, source string, copied []Copied) (foll
 	}
 	return func() {
 		for _, followOne := range all {
-			errand.In(t.group, followOne)
+			safego.In(t.group, followOne)
 		}
 	}, nil
 }

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
@@ -30,7 +30,7 @@ func (t *Table) output(ctx context.Context, id, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	defer errand.When(ctx, func() { conn.Close() })()
+	defer safego.When(ctx, func() { conn.Close() })()
 	out, ended, err := collect(channel.NewConn(conn), name)
 	if !ended {
 		t.killSurely(id, "its output was cut short")

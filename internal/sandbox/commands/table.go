@@ -20,17 +20,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/baseline"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outputscan"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // Config is what a Runner works with. All fields are needed.
 type Config struct {
 	Keeper   *keeper.Client
 	Door     *admission.Controller
-	Outgoing *outgoing.Scanner
+	Outgoing *outputscan.Scanner
 	Log      *slog.Logger
 }
 
@@ -62,8 +62,8 @@ type Place struct {
 	Active func() time.Duration
 	// Guarded is told that Guards has one more, which is to be kept; it returns at once.
 	Guarded   func()
-	Waits     func() *waiting.List
-	Inventory *inventory.Taker
+	Waits     func() *suspend.List
+	Inventory *baseline.Taker
 	Clients   *Clients
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 const (
@@ -32,7 +32,7 @@ type Blueprint struct {
 	Spec engine.Spec       `json:"spec"`
 	Env  map[string]string `json:"env,omitempty"` // of the request
 	// Mounts are those of the request; nil, too, for what an older version made.
-	Mounts []mounts.Mount `json:"mounts,omitempty"`
+	Mounts []mountpolicy.Mount `json:"mounts,omitempty"`
 	// Agent is the digest of the guest agent's binary: a copy's memory is of no use
 	// with another one.
 	Agent string `json:"agent"`
@@ -82,7 +82,7 @@ func (s *Blueprints) writeBlueprint(id string, b Blueprint) error {
 	if err != nil {
 		return err
 	}
-	if err := wholefile.ReplaceVolatile(s.pathOf(id), data, 0o600); err != nil {
+	if err := atomicfile.ReplaceVolatile(s.pathOf(id), data, 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what the sandbox is made with can't be kept")
 	}
 	return nil

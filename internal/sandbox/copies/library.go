@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 )
 
@@ -20,7 +20,7 @@ type Config struct {
 	Engines    map[string]engine.Engine
 	Keeper     *keeper.Client
 	Door       *admission.Controller
-	Rules      mounts.Rules
+	Rules      mountpolicy.Rules
 	// AgentDir holds the guest agent's files of today.
 	AgentDir string
 	Log      *slog.Logger

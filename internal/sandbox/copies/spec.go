@@ -7,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // Wanted is what a copy is to be, where that is not its source's to say.
@@ -16,7 +16,7 @@ type Wanted struct {
 	Token          string // whose it is; "": a caller's on the Unix socket
 	Root           engine.Root
 	TemplateMounts []engine.Mount
-	PolicyMounts   []mounts.Mount
+	PolicyMounts   []mountpolicy.Mount
 	Limits         engine.Limits // the policy's
 }
 
@@ -68,11 +68,11 @@ func lowerLimits(source, asked engine.Limits, from *Origin) (engine.Limits, erro
 // granted are the host's directories that a copy of a token's may show: those of its
 // policy, which may be another than its source's, or have changed. nil: whatever its
 // source showed.
-func (l *Library) granted(w Wanted) ([]mounts.Mount, error) {
+func (l *Library) granted(w Wanted) ([]mountpolicy.Mount, error) {
 	if w.Token == "" {
 		return nil, nil
 	}
-	all := []mounts.Mount{}
+	all := []mountpolicy.Mount{}
 	for _, asked := range w.PolicyMounts {
 		c, err := l.cfg.Rules.Check(asked)
 		if err != nil {
@@ -101,14 +101,14 @@ func hideAlso(shown, hidden []engine.Mount, contents engine.Contents) ([]engine.
 
 // mounts checks that what a source's mounts showed may still be shown, and is
 // in the same place. hidden is what ignore files hide in it now.
-func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount, granted []mounts.Mount) (shown, hidden []engine.Mount, err error) {
+func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount, granted []mountpolicy.Mount) (shown, hidden []engine.Mount, err error) {
 	shown = slices.Clone(source)
-	may := mounts.NewComparing()
+	may := mountpolicy.NewComparing()
 	for i, mount := range shown {
 		switch {
 		case mount.Source == "" || mount.Source == l.cfg.Rules.EmptyFile || slices.Contains(ofTemplate, mount):
 			continue
-		case mount.Destination == mounts.AgentPlace:
+		case mount.Destination == mountpolicy.AgentPlace:
 			shown[i].Source = l.cfg.AgentDir
 			continue
 		case !mount.ReadOnly:
@@ -127,8 +127,8 @@ func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount,
 }
 
 // showAgain checks that what a source's mount showed may be shown to a copy, and returns what it is and what is hidden in it now.
-func (l *Library) showAgain(ctx context.Context, mount engine.Mount, granted []mounts.Mount, may *mounts.Comparing) (origin hostpath.Identity, hidden []engine.Mount, err error) {
-	now, err := l.cfg.Rules.Check(mounts.Mount{Source: mount.Source, Destination: mount.Destination})
+func (l *Library) showAgain(ctx context.Context, mount engine.Mount, granted []mountpolicy.Mount, may *mountpolicy.Comparing) (origin hostpath.Identity, hidden []engine.Mount, err error) {
+	now, err := l.cfg.Rules.Check(mountpolicy.Mount{Source: mount.Source, Destination: mount.Destination})
 	if err != nil {
 		return origin, nil, err
 	}
@@ -138,7 +138,7 @@ func (l *Library) showAgain(ctx context.Context, mount engine.Mount, granted []m
 		err = fault.New(fault.ErrConflict, "%s, which the copy shows, is a link to somewhere else now", mount.Source)
 	case !mount.Origin.IsZero() && !mount.Origin.IsAfterBoot(now.Origin()):
 		err = fault.New(fault.ErrConflict, "%s, which the copy shows, is another file or directory now than its source was shown; put that back, or make a sandbox without a copy", mount.Source)
-	case granted != nil && !slices.ContainsFunc(granted, func(g mounts.Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }):
+	case granted != nil && !slices.ContainsFunc(granted, func(g mountpolicy.Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }):
 		err = fault.New(fault.ErrForbidden, "the copy shows %s of the host, and its policy does not any more; make one that does not", mount.Destination)
 	}
 	if err != nil {

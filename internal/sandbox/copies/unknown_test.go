@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )
 
 // TestUnreadableBlueprintsFollowNoLink: what a sandbox may write to that has an unreadable file
@@ -24,7 +24,7 @@ func TestUnreadableBlueprintsFollowNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := func(source string) error {
-		c, err := mounts.Rules{Writable: s.Writable}.Check(mounts.Mount{Source: source, Destination: "/w"})
+		c, err := mountpolicy.Rules{Writable: s.Writable}.Check(mountpolicy.Mount{Source: source, Destination: "/w"})
 		if err == nil {
 			c.Close()
 		}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -94,12 +94,12 @@ func (f *Feed) Follow(ctx context.Context, after int64) (<-chan Event, error) {
 		return nil, fault.Exhausted(eventRetry, "%d clients read events already", eventReaders)
 	}
 	out := make(chan Event)
-	errand.In(f.group, func() {
+	safego.In(f.group, func() {
 		defer f.leaveFeed()
 		defer close(out)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer errand.When(f.life, cancel)()
+		defer safego.When(f.life, cancel)()
 		f.passEvents(ctx, max(after, 0), out)
 	})
 	return out, nil

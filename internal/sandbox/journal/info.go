@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -51,7 +51,7 @@ type Info struct {
 	WritableMounts []string `json:"writable_mounts,omitempty"`
 	ReadOnlyMounts []string `json:"read_only_mounts,omitempty"`
 	// Home is what of its home directory outlives it; the zero one is nothing.
-	Home homes.Home `json:"home,omitzero"`
+	Home agenthome.Home `json:"home,omitzero"`
 	// TemplateMounts are those on which its template shows the host's own, read-only.
 	TemplateMounts []string `json:"template_mounts,omitempty"`
 }

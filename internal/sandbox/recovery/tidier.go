@@ -16,10 +16,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // How what there is is compared with what is known.
@@ -55,7 +55,7 @@ type Config struct {
 	Sandboxes Sandboxes
 	Keeper    *keeper.Client
 	Engines   map[string]engine.Engine
-	Shelf     *waiting.Shelf
+	Shelf     *suspend.Shelf
 	Door      *admission.Controller
 	Journal   *journal.Feed
 	Log       *slog.Logger
@@ -221,7 +221,7 @@ func inParallel[T any](most int, all []T, do func(T)) {
 	slots := make(chan struct{}, most)
 	for _, one := range all {
 		slots <- struct{}{}
-		errand.In(&group, func() {
+		safego.In(&group, func() {
 			defer func() { <-slots }()
 			do(one)
 		})

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // coldWindow is how far back compression looks. The daemon's memory grows by a few
@@ -54,7 +54,7 @@ func (s *Store) Tend(ctx context.Context) {
 // false: there was none to compress, or it failed.
 func (s *Store) coolOne(ctx context.Context) bool {
 	done := make(chan bool, 1)
-	errand.Go(func() {
+	safego.Go(func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its priority with it
 		lowestPriority()
 		did := false
@@ -147,7 +147,7 @@ func (s *Store) compress(ctx context.Context, k *keptSnapshot) error {
 		err = os.Rename(fresh, filepath.Join(dir, coldName))
 	}
 	if err == nil {
-		err = wholefile.SyncDir(dir)
+		err = atomicfile.SyncDir(dir)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(fresh), os.RemoveAll(filepath.Join(dir, coldName)))
@@ -159,7 +159,7 @@ func (s *Store) compress(ctx context.Context, k *keptSnapshot) error {
 	s.mu.Lock()
 	k.cold = true
 	s.mu.Unlock()
-	return errors.Join(wholefile.SyncDir(dir), os.RemoveAll(old))
+	return errors.Join(atomicfile.SyncDir(dir), os.RemoveAll(old))
 }
 
 // warmSnapshot gives a snapshot its plain form back, if it is cold, in a turn of whoever wants
@@ -173,8 +173,8 @@ func (s *Store) warmSnapshot(ctx context.Context, owner string, k *keptSnapshot)
 	if !cold {
 		return nil
 	}
-	_, leave, err := s.warming.Take(turns.For(ctx, owner))
-	if errors.Is(err, turns.ErrCrowded) {
+	_, leave, err := s.warming.Take(fairqueue.For(ctx, owner))
+	if errors.Is(err, fairqueue.ErrCrowded) {
 		return fault.Exhausted(time.Minute, "%d compressed snapshots of the same owner wait already to be decompressed", warmLine)
 	}
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Store) decompress(ctx context.Context, k *keptSnapshot) error {
 		}
 		return fault.Wrap(fault.ErrConflict, err, "the compressed snapshot %s can't be read", id)
 	}
-	if err := errors.Join(wholefile.SyncDir(dir), os.RemoveAll(filepath.Join(dir, coldName))); err != nil {
+	if err := errors.Join(atomicfile.SyncDir(dir), os.RemoveAll(filepath.Join(dir, coldName))); err != nil {
 		s.log.Error("the compressed form of a snapshot is left", "snapshot", id, "err", err)
 	}
 	disk := diskUse(dir)
@@ -243,7 +243,7 @@ func convert(from, to string, rename func(string) string, each func(to, from *os
 			return err
 		}
 	}
-	return wholefile.SyncDir(to)
+	return atomicfile.SyncDir(to)
 }
 
 func convertFile(from, to string, each func(to, from *os.File) error) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // Draft is a snapshot that is being made. Its maker alone uses it.
@@ -107,7 +107,7 @@ func (d *Draft) Publish(m Manifest, record uint64, also ...string) error {
 	if err := errors.Join(
 		writeState(d.dir, state),
 		writeSynced(filepath.Join(d.dir, manifestName), file),
-		wholefile.SyncDir(d.dir),
+		atomicfile.SyncDir(d.dir),
 	); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be written", d.id)
 	}
@@ -117,7 +117,7 @@ func (d *Draft) Publish(m Manifest, record uint64, also ...string) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be published", d.id)
 	}
 	d.over = true
-	err = wholefile.SyncDir(s.dir)
+	err = atomicfile.SyncDir(s.dir)
 	disk := diskUse(filepath.Join(s.dir, d.id)) // nobody waits for that
 	defer s.takeTurn(m.Owner)()
 	s.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 const (
@@ -136,7 +136,7 @@ func writeState(dir string, s mutable) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Replace(filepath.Join(dir, stateName), data, 0o600)
+	return atomicfile.Replace(filepath.Join(dir, stateName), data, 0o600)
 }
 
 // writeSynced writes a file that has survived a loss of power when it returns.
@@ -164,5 +164,5 @@ func syncFiles(dir string) error {
 			return err
 		}
 	}
-	return wholefile.SyncDir(dir)
+	return atomicfile.SyncDir(dir)
 }

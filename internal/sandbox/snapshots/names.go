@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // listNames are all that a snapshot has now: its maker's, unless that was taken over, and
@@ -33,7 +33,7 @@ func (k *keptSnapshot) withoutNames(names []string) (mutable, bool) {
 
 // takeTurn waits until nobody else changes the names of an owner's snapshots.
 func (s *Store) takeTurn(owner string) (leave func()) {
-	_, leave, err := s.naming.Take(turns.For(context.Background(), owner))
+	_, leave, err := s.naming.Take(fairqueue.For(context.Background(), owner))
 	if err != nil { // not reached: the line has no end, and nobody gives it up
 		return func() {}
 	}

@@ -35,8 +35,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // newPrefix and gonePrefix begin the names of what Sweep removes.
@@ -76,8 +76,8 @@ type Store struct {
 	log       *slog.Logger
 	now       func() time.Time
 	put       func(dir string, state mutable) error // writeState
-	warming   *turns.Shares                         // of decompressions; after a snapshot's form, before mu
-	naming    *turns.Shares                         // a turn for each owner's names, on the disk and in known; before mu
+	warming   *fairqueue.Shares                         // of decompressions; after a snapshot's form, before mu
+	naming    *fairqueue.Shares                         // a turn for each owner's names, on the disk and in known; before mu
 
 	mu     sync.Mutex               // guards what follows; never held over I/O, which everybody would wait for
 	known  map[string]*keptSnapshot // by id
@@ -122,7 +122,7 @@ type Snapshot struct {
 func Open(c Config) (*Store, error) {
 	s := &Store{
 		dir: c.Dir, room: c.Room, coldAfter: c.ColdAfter, log: c.Log, now: c.Now, put: writeState,
-		warming: turns.New(turns.Fair(warmAtOnce, warmLine)), naming: turns.New(turns.Limits{All: namingAtOnce, Each: 1}), known: map[string]*keptSnapshot{}, drafts: map[string]drafted{},
+		warming: fairqueue.New(fairqueue.Fair(warmAtOnce, warmLine)), naming: fairqueue.New(fairqueue.Limits{All: namingAtOnce, Each: 1}), known: map[string]*keptSnapshot{}, drafts: map[string]drafted{},
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -277,7 +277,7 @@ func (s *Store) Remove(owner, ref string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := errors.Join(wholefile.SyncDir(s.dir), os.RemoveAll(gone)); err != nil {
+	if err := errors.Join(atomicfile.SyncDir(s.dir), os.RemoveAll(gone)); err != nil {
 		s.log.Error("the files of a removed snapshot are left", "snapshot", removed.ID, "err", err)
 	}
 	s.forgetDraft(removed.ID)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // gotKey is under what a request's context has what it got.
@@ -170,7 +170,7 @@ func unreadable(a *http.Response, part bool) string {
 	}
 	kind := strings.ToLower(strings.Join(a.Header.Values("Content-Type"), ","))
 	switch {
-	case reading.HidesASCII(a.Header.Values("Content-Type")):
+	case requestparts.HidesASCII(a.Header.Values("Content-Type")):
 		return "writes its answer in a charset in which letters of ASCII are other bytes, or unknown ones,"
 	case a.StatusCode == http.StatusIMUsed:
 		return "answers with what has changed alone"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // draft is a request on its way, with its body if that was read.
@@ -172,7 +172,7 @@ func (d draft) listTexts() []requestText {
 		query = ""
 	}
 	all := []requestText{{where: "query", text: query}}
-	for _, part := range reading.Head(d.Request) {
+	for _, part := range requestparts.Head(d.Request) {
 		all = append(all, requestText{part.Where(), part.Text, part.Caseless})
 	}
 	if d.whole {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
@@ -47,7 +47,7 @@ func (p *presented) refuseOwn() error {
 
 // placeFinder finds a credential of the client's own in a place of a request.
 type placeFinder struct {
-	place reading.Place
+	place requestparts.Place
 	find  func() (where string)
 }
 
@@ -56,18 +56,18 @@ type placeFinder struct {
 func (p *presented) finders() []placeFinder {
 	none := func() string { return "" }
 	return []placeFinder{
-		{reading.Method, none},
-		{reading.Host, none},
-		{reading.User, p.foundInURL},
-		{reading.FieldName, none},
-		{reading.FieldValue, p.inFields},
-		{reading.FieldValue, p.inSubprotocols},
-		{reading.FieldValue, p.inCookies},
-		{reading.Query, p.inParameters},
-		{reading.BodyText, p.inBody},
-		{reading.Path, p.inPath},
-		{reading.TrailerName, p.inTrailer},
-		{reading.TrailerValue, none},
+		{requestparts.Method, none},
+		{requestparts.Host, none},
+		{requestparts.User, p.foundInURL},
+		{requestparts.FieldName, none},
+		{requestparts.FieldValue, p.inFields},
+		{requestparts.FieldValue, p.inSubprotocols},
+		{requestparts.FieldValue, p.inCookies},
+		{requestparts.Query, p.inParameters},
+		{requestparts.BodyText, p.inBody},
+		{requestparts.Path, p.inPath},
+		{requestparts.TrailerName, p.inTrailer},
+		{requestparts.TrailerValue, none},
 	}
 }
 

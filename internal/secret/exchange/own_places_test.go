@@ -3,16 +3,16 @@ package exchange
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/reading"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // TestEveryPlaceIsAsked for a credential of the client's own, or it is known why not.
 func TestEveryPlaceIsAsked(t *testing.T) {
-	asked := map[reading.Place]bool{}
+	asked := map[requestparts.Place]bool{}
 	for _, f := range (&presented{}).finders() {
 		asked[f.place] = true
 	}
-	for _, place := range reading.Places() {
+	for _, place := range requestparts.Places() {
 		if !asked[place] {
 			t.Errorf("nobody looks for a credential in the place %q", place)
 		}

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // How long held bytes wait for more at most, by whether the host gets a secret. A host that has it may give it
@@ -66,9 +66,9 @@ func (a *arrivals) readBody() {
 	}
 	a.reading = true
 	from, buf, result := a.from, a.buf, a.came
-	errand.Go(func() {
+	safego.Go(func() {
 		var came arrival
-		err := errand.Try(func() error {
+		err := safego.Try(func() error {
 			n, err := from.Read(buf)
 			came = arrival{buf[:n], err}
 			return nil

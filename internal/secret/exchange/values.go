@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Runs are the values of secrets that must not be in any answer, by the runs that have them.
@@ -71,7 +71,7 @@ func (r *Runs) beginRequest(request context.Context, run string) {
 		r.all[run] = v
 	}
 	v.underway++
-	errand.When(request, func() { r.endRequest(run, v) })
+	safego.When(request, func() { r.endRequest(run, v) })
 }
 
 // endRequest has a request count no more. After a run's last one its values are forgotten: the next

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
@@ -37,7 +37,7 @@ func (g guarded) Fetch(context.Context) (secret.Value, error) { return g.path.re
 func (p Path) Fetch(context.Context) (secret.Value, error) { return p.readSecret(nil) }
 
 func (p Path) readSecret(trees []hostpath.Tree) (secret.Value, error) {
-	f, err := keptfile.ReadTrusted("the secret's file", string(p), secret.MaxValue+2, trees) // with a line's end
+	f, err := privatefile.ReadTrusted("the secret's file", string(p), secret.MaxValue+2, trees) // with a line's end
 	switch {
 	case errors.Is(err, fault.ErrForbidden):
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "%s", fault.Sentence(err, "the file is refused"))

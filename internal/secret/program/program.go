@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
@@ -57,7 +57,7 @@ func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	if err := cmd.Start(); err != nil {
 		return secret.Value{}, c.failedError("can't be started")
 	}
-	stop := errand.Until(ended, func() { killGroup(cmd.Process.Pid) })
+	stop := safego.Until(ended, func() { killGroup(cmd.Process.Pid) })
 	exited(cmd.Process.Pid)
 	killGroup(cmd.Process.Pid) // what it left; the group's id is taken as long as it is not waited for
 	stop()

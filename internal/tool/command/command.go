@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
@@ -150,7 +150,7 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 		return nil, &tool.Failure{Sentence: "the tool's program can't be started", Cause: err}
 	}
 	exited := make(chan struct{})
-	errand.Go(func() {
+	safego.Go(func() {
 		defer close(exited)
 		awaitExit(cmd.Process.Pid)
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
@@ -91,7 +91,7 @@ func Suite(t *testing.T, begin Maker) {
 		r, begun := begin(t, Hang)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		errand.Go(func() {
+		safego.Go(func() {
 			select {
 			case <-begun:
 				cancel()

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // keptSettings is the file's content.
@@ -57,8 +57,8 @@ func (all Clients) Current(ctx context.Context, dir string, env []string, only .
 	configs, failures := make([]upstream.Config, len(only)), make([]error, len(only))
 	var asked sync.WaitGroup
 	for i, ecosystem := range only {
-		errand.In(&asked, func() {
-			failures[i] = errand.Try(func() (err error) {
+		safego.In(&asked, func() {
+			failures[i] = safego.Try(func() (err error) {
 				configs[i], err = all.currentConfig(ctx, dir, env, ecosystem)
 				return err
 			})
@@ -167,7 +167,7 @@ func writeKept(dir string, k keptSettings) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return unsaved(err)
 	}
-	if err := wholefile.Replace(path, raw, 0o600); err != nil {
+	if err := atomicfile.Replace(path, raw, 0o600); err != nil {
 		return unsaved(err)
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -52,7 +52,7 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	}
 	transport := &http.Transport{
 		DisableCompression: true, MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: mostHeader,
-		DialContext: errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		DialContext: safego.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) {
 			if conn := first; conn != nil {
 				first = nil
 				return conn, nil

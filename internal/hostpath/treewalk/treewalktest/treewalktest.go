@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Deepen makes so many directories in each other, and takes them away with the test.
@@ -55,7 +55,7 @@ func Exchange(t *testing.T, dir string) (stop func()) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	errand.In(&work, func() {
+	safego.In(&work, func() {
 		defer unix.Close(in)  //nolint:errcheck // nothing was written to it
 		defer unix.Close(out) //nolint:errcheck // nothing was written to it
 		for i := 0; ctx.Err() == nil; i = (i + 1) % exchanged {

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // Box is one pretended sandbox with an inside.
@@ -22,7 +22,7 @@ type Box struct {
 	sandbox.StandIn
 	Files    *Files
 	Commands *Commands
-	Holds    *waiting.List // of the stand-in; nil where nothing ever waits
+	Holds    *suspend.List // of the stand-in; nil where nothing ever waits
 	// Ports maps a port inside to the address of a server of the test's; what is not
 	// there is not published.
 	Ports map[int]string
@@ -31,7 +31,7 @@ type Box struct {
 }
 
 // AwaitState returns when the box's holds have led it to a state.
-func (b *Box) AwaitState(ctx context.Context, want waiting.State) {
+func (b *Box) AwaitState(ctx context.Context, want suspend.State) {
 	for {
 		view := b.Holds.View()
 		if view.State == want {
@@ -54,9 +54,9 @@ func (b *Box) Thaws(ctx context.Context, dir string, p *policy.Policy) (wakes ch
 	b.StandIn = sandbox.NewStandIn(b.Info(), p, b.Holds)
 	people.Ask("ap-thaws")
 	b.Holds.Held(Hold("ap-thaws", true))
-	b.AwaitState(ctx, waiting.Frozen)
+	b.AwaitState(ctx, suspend.Frozen)
 	people.Answer()
-	b.AwaitState(ctx, waiting.Thawing)
+	b.AwaitState(ctx, suspend.Thawing)
 	return wakes
 }
 

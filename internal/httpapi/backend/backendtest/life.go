@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // Life makes boxes, pauses and copies them, and takes them away, as a manager
@@ -177,7 +177,7 @@ func (l *Life) makeBox(req sandbox.Request, parent string) (*Box, error) {
 	}
 	files := &Files{Root: root, Home: "/home/user"}
 	box := &Box{
-		StandIn: sandbox.NewStandIn(info, req.Policy, waiting.New(context.Background(), waiting.Config{Sandbox: id})),
+		StandIn: sandbox.NewStandIn(info, req.Policy, suspend.New(context.Background(), suspend.Config{Sandbox: id})),
 		Files:   files, Commands: &Commands{Files: files},
 	}
 	box.Lives(req.Lifetime)
@@ -187,7 +187,7 @@ func (l *Life) makeBox(req sandbox.Request, parent string) (*Box, error) {
 }
 
 // WaitsIn has a sandbox wait, and be paused, in a list of the test's.
-func (l *Life) WaitsIn(id string, list *waiting.List) error {
+func (l *Life) WaitsIn(id string, list *suspend.List) error {
 	box, err := l.findBox(id)
 	if err == nil {
 		box.StandIn, box.Holds = sandbox.NewStandIn(box.Info(), nil, list), list
@@ -210,7 +210,7 @@ func (l *Life) StandIn(what, owner string) (id string) {
 		info.Labels = map[string]string{journal.BuildLabel: "b1"}
 	}
 	l.Add(&Box{
-		StandIn: sandbox.NewStandIn(info, nil, waiting.New(context.Background(), waiting.Config{Sandbox: id})),
+		StandIn: sandbox.NewStandIn(info, nil, suspend.New(context.Background(), suspend.Config{Sandbox: id})),
 		Files:   &Files{Root: l.dir}, Commands: &Commands{Files: &Files{Root: l.dir}},
 	})
 	return id

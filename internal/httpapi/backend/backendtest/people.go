@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 
 // People are who answer what boxes wait for. Safe for concurrent use.
@@ -17,7 +17,7 @@ type People struct {
 	changed chan struct{}
 }
 
-// Pending implements waiting.Queue.
+// Pending implements suspend.Queue.
 func (p *People) Pending(_ context.Context, ids []string) (pending []string, changed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ type Sleeper struct {
 	Wakes chan struct{}
 }
 
-// Thaw implements waiting.Body.
+// Thaw implements suspend.Body.
 func (s Sleeper) Thaw(ctx context.Context, _ string) error {
 	select {
 	case <-s.Wakes:
@@ -74,26 +74,26 @@ func (s Sleeper) Thaw(ctx context.Context, _ string) error {
 }
 
 // Waits is the list of holds of a box that is frozen as soon as a hold asks for it.
-func (p *People) Waits(ctx context.Context, id, dir string) *waiting.List {
+func (p *People) Waits(ctx context.Context, id, dir string) *suspend.List {
 	return p.WaitsOf(ctx, id, dir, stopped{}, func(context.Context, bool) error { return nil })
 }
 
 // WaitsOf is Waits with a body of its own, and clocks is how the box's guest is told of its clocks.
-func (p *People) WaitsOf(ctx context.Context, id, dir string, body waiting.Body, clocks func(ctx context.Context, stopped bool) error) *waiting.List {
-	return waiting.New(ctx, waiting.Config{
-		Sandbox: id, Body: body, Queue: p, Shelf: waiting.NewShelf(dir, waiting.Room{Bytes: 1 << 30, Count: 10}),
+func (p *People) WaitsOf(ctx context.Context, id, dir string, body suspend.Body, clocks func(ctx context.Context, stopped bool) error) *suspend.List {
+	return suspend.New(ctx, suspend.Config{
+		Sandbox: id, Body: body, Queue: p, Shelf: suspend.NewShelf(dir, suspend.Room{Bytes: 1 << 30, Count: 10}),
 		Clocks: clocks, Woken: func(context.Context) error { return nil },
-		Remember: func(context.Context, *waiting.Saved) error { return nil }, Record: func(context.Context, waiting.Change) {},
+		Remember: func(context.Context, *suspend.Saved) error { return nil }, Record: func(context.Context, suspend.Change) {},
 		Lost: func(string) {}, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
 // Hold is a request for a package that waits.
-func Hold(approval string, freeze bool) waiting.Hold {
-	return waiting.Hold{Approval: approval, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, Freeze: freeze}
+func Hold(approval string, freeze bool) suspend.Hold {
+	return suspend.Hold{Approval: approval, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, Freeze: freeze}
 }
 
 // Telling is Waits with how the box's guest is told of its clocks.
-func (p *People) Telling(ctx context.Context, id, dir string, clocks func(ctx context.Context, stopped bool) error) *waiting.List {
+func (p *People) Telling(ctx context.Context, id, dir string, clocks func(ctx context.Context, stopped bool) error) *suspend.List {
 	return p.WaitsOf(ctx, id, dir, stopped{}, clocks)
 }

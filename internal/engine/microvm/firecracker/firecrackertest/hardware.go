@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
@@ -65,13 +65,13 @@ func NewHardware(t *testing.T, dir string, port uint32, run func(name string, co
 	if err != nil {
 		t.Fatal(err)
 	}
-	errand.Go(func() {
+	safego.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			errand.Go(func() { h.serveOrder(conn) })
+			safego.Go(func() { h.serveOrder(conn) })
 		}
 	})
 	t.Cleanup(func() {
@@ -141,7 +141,7 @@ func (h *Hardware) serveOrder(conn net.Conn) {
 		_, _ = io.Copy(io.Discard, conn)
 		h.loseGuest(o.ID, conn)
 	case "connect":
-		errand.Go(func() {
+		safego.Go(func() {
 			_, _ = io.Copy(stream, conn)
 			_ = stream.Close()
 		})
@@ -213,7 +213,7 @@ func (h *Hardware) startGuest(id string, life net.Conn, copied bool) error {
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
-	errand.In(&h.ending, func() { _ = p.cmd.Wait() })
+	safego.In(&h.ending, func() { _ = p.cmd.Wait() })
 	h.guests[id] = p
 	h.all = append(h.all, p)
 	return nil

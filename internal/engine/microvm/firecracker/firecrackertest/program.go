@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // DeviceVariable names where the program looks for the hardware, the socket of a Hardware; else
@@ -57,7 +57,7 @@ func Program(args []string) int {
 	}
 	died := make(chan struct{})
 	server := &http.Server{Handler: &Monitor{Guest: &remote{id: *id, died: died}}} //nolint:gosec // of one client, the test's own
-	errand.Go(func() { _ = server.Serve(listener) })
+	safego.Go(func() { _ = server.Serve(listener) })
 	<-died
 	fmt.Fprintln(os.Stderr, DiesSaying)
 	return 1
@@ -108,7 +108,7 @@ func (r *remote) keepLiving(o order) error {
 	if err != nil {
 		return err
 	}
-	errand.Go(func() {
+	safego.Go(func() {
 		_, _ = io.Copy(io.Discard, conn)
 		close(r.died)
 	})

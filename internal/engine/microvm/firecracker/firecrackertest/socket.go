@@ -7,7 +7,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // wire is a connection through the machine's socket.
@@ -25,13 +25,13 @@ func (m *Monitor) listen() error {
 	if err != nil {
 		return err
 	}
-	errand.Go(func() {
+	safego.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			errand.Go(func() { m.servePort(conn) })
+			safego.Go(func() { m.servePort(conn) })
 		}
 	})
 	return nil
@@ -44,7 +44,7 @@ func (m *Monitor) servePort(host net.Conn) {
 		_ = host.Close()
 		return
 	}
-	errand.Go(func() {
+	safego.Go(func() {
 		_, _ = io.Copy(guest, from)
 		_ = guest.Close()
 	})

@@ -6,10 +6,10 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	asks "github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -98,5 +98,5 @@ func alarmLine(a api.Alarm) string {
 	if what != "" {
 		what += ": "
 	}
-	return "ALARM: " + ui.Printable(excerpt.Sealed(what, mostAlarmText)) + ui.Printable(excerpt.Sealed(a.Reason, mostAlarmText)) + " (do not use it)"
+	return "ALARM: " + ui.Printable(text.Seal(what, mostAlarmText)) + ui.Printable(text.Seal(a.Reason, mostAlarmText)) + " (do not use it)"
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -63,7 +63,7 @@ func ownerOfTool(c approval.Call) string {
 // callText is a call in a list: the tool, its arguments and whose it is; of a long one the
 // beginning, and a digest.
 func callText(r approval.Request) string {
-	return excerpt.Sealed("tool "+r.Call.Tool+" "+r.Call.Arguments, maxRelease) + " of " + r.Call.Source + ", sha256 " + r.Fingerprint()
+	return text.Seal("tool "+r.Call.Tool+" "+r.Call.Arguments, maxRelease) + " of " + r.Call.Source + ", sha256 " + r.Fingerprint()
 }
 
 // callMeaning is meaning for a call.

@@ -13,8 +13,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -96,11 +96,11 @@ func releaseText(r approval.Request) string {
 	if r.Kind == approval.KindCall {
 		return callText(r)
 	}
-	text := excerpt.Sealed(r.What(), maxRelease)
+	content := text.Seal(r.What(), maxRelease)
 	if n := len(r.Members) - 1; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
+		content += fmt.Sprintf(" and %d more", n)
 	}
-	return text
+	return content
 }
 
 // expanded are requests with each tree's members that wait in its place.
@@ -132,9 +132,9 @@ func askedBy(r approval.Request) string {
 		return ""
 	}
 	if r.Asked == 1 {
-		return excerpt.Sealed(r.Asks[0].Run, maxRun)
+		return text.Seal(r.Asks[0].Run, maxRun)
 	}
-	return fmt.Sprintf("%s +%d", excerpt.Sealed(r.Asks[0].Run, maxRun), r.Asked-1)
+	return fmt.Sprintf("%s +%d", text.Seal(r.Asks[0].Run, maxRun), r.Asked-1)
 }
 
 // runsAtInstallation names the scripts or files that run when a release is installed; ""
@@ -143,7 +143,7 @@ func runsAtInstallation(r approval.Request) string {
 	var names []string
 	for _, script := range r.Evidence.Scripts {
 		name, _, _ := strings.Cut(script, ":")
-		names = append(names, excerpt.Sealed(name, 100))
+		names = append(names, text.Seal(name, 100))
 	}
 	if len(names) == 0 && slices.ContainsFunc(r.Files, func(f approval.File) bool { return f.Scripts }) {
 		return "it is not known what"

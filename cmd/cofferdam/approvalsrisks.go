@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -104,6 +104,6 @@ func showWarnings(s *ui.Sheet, r approval.Request) {
 		}
 		first := w.values[:min(len(w.values), maxWarnings)]
 		s.List(w.label, first)
-		s.Line("", "AND %d MORE of at least %d [sha256 of those that are kept: %s]: cofferdam approvals show %s", total-len(first), total, excerpt.Digest(w.values), r.ID)
+		s.Line("", "AND %d MORE of at least %d [sha256 of those that are kept: %s]: cofferdam approvals show %s", total-len(first), total, text.DigestList(w.values), r.ID)
 	}
 }

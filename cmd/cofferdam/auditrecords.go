@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 func outcomes() []string { return texts(audit.Outcomes()...) }
@@ -24,7 +24,7 @@ func recordRow(r audit.Record) []string {
 func recordWhat(r audit.Record) string {
 	switch {
 	case r.Kind == audit.KindFile:
-		return excerpt.Of(string(r.Kind)+" "+r.FileText(), 80)
+		return text.Shorten(string(r.Kind)+" "+r.FileText(), 80)
 	case r.Package != "":
 		what := r.Ecosystem + " " + r.Package
 		if r.InstalledVersion != "" {
@@ -32,7 +32,7 @@ func recordWhat(r audit.Record) string {
 		}
 		return what
 	case len(r.Command) > 0:
-		return excerpt.Of("$ "+strings.Join(r.Command, " "), 60)
+		return text.Shorten("$ "+strings.Join(r.Command, " "), 60)
 	case r.Detail["name"] != "":
 		return string(r.Kind) + " " + r.Detail["name"]
 	case r.Detail["tool"] != "":

@@ -96,7 +96,7 @@ func waysToName() []struct {
 			return err
 		}},
 		{"a new policy", "", false, func(path string) error {
-			if err := writeNew(path, "# changed\n"); !errors.Is(err, fs.ErrExist) && !strings.Contains(text(err), "is there already") {
+			if err := writeNew(path, "# changed\n"); !errors.Is(err, fs.ErrExist) && !strings.Contains(errorText(err), "is there already") {
 				return err
 			}
 			return nil
@@ -123,7 +123,7 @@ func here() string {
 	return cwd
 }
 
-func text(err error) string {
+func readText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -155,7 +155,7 @@ func TestLinksThatAgentsLeft(t *testing.T) {
 			}
 			for name, path := range paths {
 				err := way.use(filepath.Join(project, path))
-				if !strings.Contains(text(err), "which some sandbox was given to write to") && !strings.Contains(text(err), "where an agent may write or could") {
+				if !strings.Contains(errorText(err), "which some sandbox was given to write to") && !strings.Contains(errorText(err), "where an agent may write or could") {
 					t.Errorf("%s: %v, want a refusal that names the link", name, err)
 				}
 				unchanged(t, secret, way.text)
@@ -196,7 +196,7 @@ func TestLinksWithoutARecord(t *testing.T) {
 	}
 	record := filepath.Join(os.Getenv("COFFERDAM_STATE"), "written")
 	fine(t, os.WriteFile(record, []byte("spoilt\n"), 0o600))
-	if _, _, err := loadPolicy(filepath.Join(mine, "link.yaml")); !strings.Contains(text(err), "where agents could leave links is not known") || !strings.Contains(text(err), record) {
+	if _, _, err := loadPolicy(filepath.Join(mine, "link.yaml")); !strings.Contains(errorText(err), "where agents could leave links is not known") || !strings.Contains(errorText(err), record) {
 		t.Errorf("through a link: %v", err)
 	}
 	if _, _, err := loadPolicy(file); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/linediff"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
@@ -133,7 +133,7 @@ func TestNoNameMakesALine(t *testing.T) {
 			}
 			for _, name := range names {
 				got := show(name)
-				if hostile := strings.ReplaceAll(got, "\n", ""); strings.Count(got, "\n") != plain || strings.ContainsFunc(hostile, printable.Hostile) {
+				if hostile := strings.ReplaceAll(got, "\n", ""); strings.Count(got, "\n") != plain || strings.ContainsFunc(hostile, text.Hostile) {
 					t.Fatalf("%q is shown as %q", name, got)
 				}
 			}

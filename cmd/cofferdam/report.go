@@ -10,8 +10,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -165,7 +165,7 @@ func shortRange(version string) string {
 	if !isRange {
 		return version
 	}
-	return excerpt.Of(from, most) + " .. " + excerpt.Of(to, most)
+	return text.Shorten(from, most) + " .. " + text.Shorten(to, most)
 }
 
 func summaryTable(s api.RunSummary, served []api.Package, width int) []string {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Rules look through texts that somebody inside wrote, as does whatever finds its way in code. That takes this
@@ -22,7 +22,9 @@ const (
 // judgement has rules judge texts, of all sandboxes.
 type judgement struct{ long *fairqueue.Shares }
 
-func newJudging() *judgement { return &judgement{fairqueue.New(fairqueue.Fair(judgedAtOnce, mostQueued))} }
+func newJudging() *judgement {
+	return &judgement{fairqueue.New(fairqueue.Fair(judgedAtOnce, mostQueued))}
+}
 
 // judgeText has a tenant's rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
 // refuses. The error is fault.ErrExhausted where too many wait, and ctx's own if that ended.

@@ -8,15 +8,15 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
@@ -48,7 +48,7 @@ type tenant struct {
 	book       *records.Book        // what is on record of it
 	served     *records.Deliveries  // the files that it was served
 	hosts      *records.Connections // its connections that go on
-	disk       *provenance.Accounts  // what was found on its disk
+	disk       *provenance.Accounts // what was found on its disk
 	system     system               // what it was brought of the distribution; has a lock of its own
 	calls      calls                // of tools; has a lock of its own
 	built      attempts             // to build source distributions; has a lock of its own

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Options of Open; the zero value is right for the daemon.
@@ -146,7 +146,7 @@ func (db *DB) Remove(label string) error {
 		return repairAll(err)
 	}
 	if _, known := m.findSource(label); !known {
-		return fault.New(fault.ErrNotFound, "nothing was imported as %q", excerpt.Of(label, maxQuoted))
+		return fault.New(fault.ErrNotFound, "nothing was imported as %q", text.Shorten(label, maxQuoted))
 	}
 	return db.commit(m.withoutSource(label))
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Job is what to import.
@@ -97,7 +97,7 @@ func (i *importing) runImport(ctx context.Context) error {
 func (i *importing) checkJob() error {
 	if i.job.uploaded == nil {
 		if !filepath.IsAbs(i.job.Path) {
-			return fault.Invalid("what to import must be named by its absolute path, not %q", excerpt.Of(i.job.Path, maxQuoted))
+			return fault.Invalid("what to import must be named by its absolute path, not %q", text.Shorten(i.job.Path, maxQuoted))
 		}
 		i.job.Path = filepath.Clean(i.job.Path)
 		if i.job.Label == "" {
@@ -105,7 +105,7 @@ func (i *importing) checkJob() error {
 		}
 	}
 	if !isLabel(i.job.Label) {
-		return fault.Invalid("%q can't be a label: it is letters, digits and -_. , at most %d, and begins with a letter or digit", excerpt.Of(i.job.Label, maxQuoted), longestLabel)
+		return fault.Invalid("%q can't be a label: it is letters, digits and -_. , at most %d, and begins with a letter or digit", text.Shorten(i.job.Label, maxQuoted), longestLabel)
 	}
 	if i.job.Label == ShippedLabel {
 		return fault.Invalid("the label %q is for what comes with the product", ShippedLabel)
@@ -261,7 +261,7 @@ func (i *importing) visitRecord(file recordFile) error {
 func (i *importing) unreadable(where string, reason error) {
 	i.report.Unreadable++
 	if len(i.report.Problems) < mostReported {
-		i.report.Problems = append(i.report.Problems, api.ImportProblem{Where: where, Reason: excerpt.Of(reason.Error(), maxQuoted)})
+		i.report.Problems = append(i.report.Problems, api.ImportProblem{Where: where, Reason: text.Shorten(reason.Error(), maxQuoted)})
 	}
 }
 

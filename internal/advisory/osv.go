@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // osvRecord is what matters here of a record in the OSV format. Members that
@@ -69,7 +69,7 @@ func readRecord(data []byte, now time.Time) (reading, error) {
 		return reading{}, fault.Wrap(fault.ErrInvalid, err, "it is no OSV record")
 	}
 	if !isAdvisoryID(r.ID) {
-		return reading{}, fault.Invalid("its id %q is invalid", excerpt.Of(r.ID, maxQuoted))
+		return reading{}, fault.Invalid("its id %q is invalid", text.Shorten(r.ID, maxQuoted))
 	}
 	id := r.malwareID()
 	gone, err := r.isWithdrawn(now)
@@ -105,7 +105,7 @@ func (r *osvRecord) isWithdrawn(now time.Time) (bool, error) {
 	}
 	at, err := time.Parse(time.RFC3339, r.Withdrawn)
 	if err != nil {
-		return false, fault.Invalid("%s is withdrawn at %q, which is not a time", r.ID, excerpt.Of(r.Withdrawn, maxQuoted))
+		return false, fault.Invalid("%s is withdrawn at %q, which is not a time", r.ID, text.Shorten(r.Withdrawn, maxQuoted))
 	}
 	return !at.After(now), nil
 }

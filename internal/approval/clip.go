@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Bounds of what others control. They keep every record below audit.MaxRecord,
@@ -156,7 +156,7 @@ func clipEvidence(e *evidence.Evidence, l evidence.List, most map[evidence.Order
 	}
 	cut := e.Cut[l.Name]
 	cut.Total = max(cut.Total, len(all))
-	if d := excerpt.Digest(all); !slices.Contains(cut.Digests, d) && len(cut.Digests) < maxCuts {
+	if d := text.DigestList(all); !slices.Contains(cut.Digests, d) && len(cut.Digests) < maxCuts {
 		cut.Digests = append(slices.Clip(cut.Digests), d)
 	}
 	if e.Cut == nil {
@@ -251,7 +251,7 @@ func encodedSize(v any) int {
 
 // boundText bounds text to about so many bytes of valid UTF-8. Others wrote it and a person decides
 // by it, so what is cut says how much, and has a digest of the whole.
-func boundText(s string, most int) string { return excerpt.Sealed(s, most) }
+func boundText(s string, most int) string { return text.Seal(s, most) }
 
 func clipList(list []string, most, length int) []string {
 	if len(list) == 0 || most == 0 {

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Kind says what a request is about.
@@ -147,7 +147,7 @@ func (r Request) Fingerprint() string {
 		parts = append(parts, "member", m.ID, m.Package.String())
 		parts = append(parts, m.Digests...)
 	}
-	return excerpt.Digest(parts)
+	return text.DigestList(parts)
 }
 
 // checkHost refuses an ask for a host that is not one and no more.

@@ -9,11 +9,11 @@ import (
 // ownAccepts are the files that take what comes without package accept, and why they may.
 func ownAccepts() map[string]string {
 	return map[string]string{
-		"internal/keeper/uplink.go":       "streams of a channel, which take no descriptor",
-		"internal/guest/agent.go":         "the same, of its other end",
+		"internal/keeper/uplink.go":     "streams of a channel, which take no descriptor",
+		"internal/guest/agent.go":       "the same, of its other end",
 		"internal/sshserver/server.go":  "channels of one client",
 		"internal/sshserver/forward.go": "the same",
-		"internal/daemon/clock.go":        "it accepts a time, and no connection",
+		"internal/daemon/clock.go":      "it accepts a time, and no connection",
 	}
 }
 

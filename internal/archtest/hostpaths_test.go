@@ -100,7 +100,7 @@ func openedElsewhere() map[string]string {
 		"copylook.go os.Lstat":             "whether there is something to point out",
 		"daemon.go os.Open":                "the daemon's log, in the runtime directory",
 		"env.go os.ReadFile":               "in the state directory",
-		"env.go atomicfile.Replace":         "in the state directory",
+		"env.go atomicfile.Replace":        "in the state directory",
 		"hint.go os.Lstat":                 "whether there is something to point out",
 		"hint.go os.Stat":                  "whether there is something to point out",
 		"missing.go os.Open":               "in the state directory",
@@ -165,7 +165,7 @@ func followed() map[string]string {
 		"internal/engine/runc":          "places of Cofferdam's own",
 		"internal/hostpath/executable":  "which files decide what a program does: to follow less would look at fewer",
 		"internal/project":              "settings, whose links are a part of what a person allows",
-		"internal/sandbox/agenthome":        "places of Cofferdam's own",
+		"internal/sandbox/agenthome":    "places of Cofferdam's own",
 	}
 }
 

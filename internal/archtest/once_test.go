@@ -10,7 +10,7 @@ import (
 // TestTextIsShortenedInOnePlace: whoever cuts a text and puts "..." behind it cuts letters
 // in two sooner or later.
 func TestTextIsShortenedInOnePlace(t *testing.T) {
-	homes := []string{"internal/excerpt", "internal/ui"} // the latter cuts cells, not bytes
+	homes := []string{"internal/text", "internal/ui"} // the latter cuts cells, not bytes
 	seen := 0
 	for _, f := range tree(t) {
 		if f.test {

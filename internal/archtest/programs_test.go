@@ -39,7 +39,7 @@ func mayStart() map[string]string {
 		"internal/engine/fake/freezefiles.go": "of tests alone", "internal/engine/enginetest/roles.go": "of tests alone", "internal/engine/enginetest/syscalls.go": "of tests alone",
 		"internal/engine/enginetest/agent.go": "of tests alone", "internal/process/processtest/namespace.go": "of tests alone",
 		"internal/sandbox/agenthome/agenthometest/homestest.go": "of tests alone",
-		"internal/installer/installertest/suite.go":     "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
+		"internal/installer/installertest/suite.go":             "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/attest/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // maxSays bounds what is told of one control: the words come from inside.
@@ -118,7 +118,7 @@ func Judge(e Evidence) []Control {
 	for _, r := range all {
 		c := Control{Name: r.name, Tried: r.tried}
 		c.Outcome, c.Says = r.judgeEvidence(e)
-		c.Says = excerpt.Of(c.Says, maxSays)
+		c.Says = text.Shorten(c.Says, maxSays)
 		judged = append(judged, c)
 	}
 	return judged

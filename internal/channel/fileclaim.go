@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // The longest strings of a FileInfo and a FileEvent that are believed, in bytes.
@@ -148,4 +148,4 @@ func validUTF8(s string, n int) string {
 }
 
 // plainLine makes a guest's words one printable line of up to n bytes: what is escaped is longer than it was.
-func plainLine(s string, n int) string { return validUTF8(printable.Line(validUTF8(s, n)), n) }
+func plainLine(s string, n int) string { return validUTF8(text.Line(validUTF8(s, n)), n) }

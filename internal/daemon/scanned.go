@@ -4,12 +4,12 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
 )
 
 // scanned is what sees to the requests that a gateway carries: they are scanned before

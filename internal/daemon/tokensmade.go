@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // markedTokens are tokens with a mark beside their file: it is there before the first of them

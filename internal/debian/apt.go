@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // configuration is all that apt reads, written for one set. The guards stand last: what
@@ -73,7 +73,7 @@ func (a *Archive) runApt(ctx context.Context, work string, args ...string) (stri
 		return "", fault.New(fault.ErrExhausted, "apt said more than %d bytes", maxOutput)
 	}
 	if why := complaint(said.String()); err != nil || why != "" {
-		a.cfg.Log.Warn("apt refused", "args", args, "err", err, "said", excerpt.Of(withoutCredentials(said.String()), 4_096))
+		a.cfg.Log.Warn("apt refused", "args", args, "err", err, "said", text.Shorten(withoutCredentials(said.String()), 4_096))
 		return out.String(), &aptError{why: why, err: err}
 	}
 	return out.String(), nil
@@ -103,10 +103,10 @@ func complaint(said string) string {
 				return r.means
 			}
 		}
-		if text, serious := strings.CutPrefix(line, "E: "); serious && first == "" {
+		if content, serious := strings.CutPrefix(line, "E: "); serious && first == "" {
 			first = "apt's words are in the daemon's log"
-			if !strings.ContainsAny(text, "/[") {
-				first = excerpt.Of(text, 300)
+			if !strings.ContainsAny(content, "/[") {
+				first = text.Shorten(content, 300)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Installed is a package that is installed in a sandbox, as its guest says.
@@ -33,15 +33,15 @@ func Query() []string {
 const MaxInstalled = 8 << 20
 
 // ReadInstalled reads the output of Query: what is installed whole.
-func ReadInstalled(text string) ([]Installed, error) {
-	if len(text) > MaxInstalled {
+func ReadInstalled(content string) ([]Installed, error) {
+	if len(content) > MaxInstalled {
 		return nil, fault.New(fault.ErrExhausted, "the sandbox's list of installed packages has more than %d bytes", MaxInstalled)
 	}
 	var all []Installed
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(content) {
 		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(row) != 4+len(relations()) {
-			return nil, fault.New(fault.ErrConflict, "the sandbox's list of installed packages has a line that is none: %s", excerpt.Of(fmt.Sprintf("%q", line), 200))
+			return nil, fault.New(fault.ErrConflict, "the sandbox's list of installed packages has a line that is none: %s", text.Shorten(fmt.Sprintf("%q", line), 200))
 		}
 		if !strings.HasSuffix(row[0], " ok installed") {
 			continue // removed, or half-way to somewhere
@@ -66,14 +66,14 @@ var (
 // checkFields refuses what is in no package of a distribution: nothing of it may end a line, or
 // begin a field.
 func (p Installed) checkFields() error {
-	for text, form := range map[string]*regexp.Regexp{p.Name: packageName, p.Version: packageVersion, p.Architecture: architectureName} {
-		if len(text) > 300 || !form.MatchString(text) {
-			return fault.New(fault.ErrConflict, "the sandbox's list of installed packages has %s, which no package has", excerpt.Of(fmt.Sprintf("%q", text), 100))
+	for content, form := range map[string]*regexp.Regexp{p.Name: packageName, p.Version: packageVersion, p.Architecture: architectureName} {
+		if len(content) > 300 || !form.MatchString(content) {
+			return fault.New(fault.ErrConflict, "the sandbox's list of installed packages has %s, which no package has", text.Shorten(fmt.Sprintf("%q", content), 100))
 		}
 	}
-	for _, text := range p.fields {
-		if len(text) > 64<<10 || !relation.MatchString(text) {
-			return fault.New(fault.ErrConflict, "what the installed package %s depends on can't be read: %s", p.Name, excerpt.Of(fmt.Sprintf("%q", text), 100))
+	for _, content := range p.fields {
+		if len(content) > 64<<10 || !relation.MatchString(content) {
+			return fault.New(fault.ErrConflict, "what the installed package %s depends on can't be read: %s", p.Name, text.Shorten(fmt.Sprintf("%q", content), 100))
 		}
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Set are the packages that a request comes to, without those that are installed.
@@ -51,7 +51,7 @@ func (a *Archive) Resolve(ctx context.Context, w Request) (*Set, error) {
 		return nil, err
 	}
 	if w.Codename != "" && sources.Codename != "" && w.Codename != sources.Codename {
-		return nil, fault.New(fault.ErrConflict, "the template is of %s, and the mirror of this host has %s: have the operator build the template again", excerpt.Of(w.Codename, 40), sources.Codename)
+		return nil, fault.New(fault.ErrConflict, "the template is of %s, and the mirror of this host has %s: have the operator build the template again", text.Shorten(w.Codename, 40), sources.Codename)
 	}
 	leave, err := a.awaitTurn(ctx, w.Owner)
 	if err != nil {
@@ -75,7 +75,7 @@ func (w Request) checkRequest() (arch string, err error) {
 	}
 	for _, name := range w.Names {
 		if !ValidName(name) {
-			return "", fault.Invalid("%q is no name of a package", excerpt.Of(name, 100))
+			return "", fault.Invalid("%q is no name of a package", text.Shorten(name, 100))
 		}
 	}
 	return architecture(w.Installed)
@@ -155,11 +155,11 @@ func readURI(line string) (Package, error) {
 	row := uriLine.FindStringSubmatch(line)
 	if row == nil {
 		behind := line[strings.LastIndex(line, "' ")+1:] // the URI, which may have credentials
-		return Package{}, fault.New(fault.ErrUnavailable, "the mirror's lists have a package without a digest, or with a name that is none: %s", excerpt.Of(fmt.Sprintf("%q", withoutCredentials(strings.TrimSpace(behind))), 300))
+		return Package{}, fault.New(fault.ErrUnavailable, "the mirror's lists have a package without a digest, or with a name that is none: %s", text.Shorten(fmt.Sprintf("%q", withoutCredentials(strings.TrimSpace(behind))), 300))
 	}
 	version, err := url.PathUnescape(row[4])
 	if err != nil || !packageVersion.MatchString(version) {
-		return Package{}, fault.New(fault.ErrUnavailable, "the mirror's lists have a package with the version %q, which is none", excerpt.Of(row[4], 100))
+		return Package{}, fault.New(fault.ErrUnavailable, "the mirror's lists have a package with the version %q, which is none", text.Shorten(row[4], 100))
 	}
 	size, err := strconv.ParseInt(row[6], 10, 64)
 	if err != nil {
@@ -174,7 +174,7 @@ func readURI(line string) (Package, error) {
 }
 
 // readOrder reads what apt would have dpkg do, step by step.
-func readOrder(text string, packages []Package) ([]Action, error) {
+func readOrder(content string, packages []Package) ([]Action, error) {
 	files := map[string]string{}
 	for _, p := range packages {
 		files[p.Name] = p.File
@@ -186,7 +186,7 @@ func readOrder(text string, packages []Package) ([]Action, error) {
 		}
 		return &all[len(all)-1]
 	}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(content) {
 		row := strings.Fields(line)
 		if len(row) < 2 {
 			continue
@@ -195,11 +195,11 @@ func readOrder(text string, packages []Package) ([]Action, error) {
 		file, known := files[name]
 		switch {
 		case row[0] == "Remv":
-			return nil, fault.New(fault.ErrConflict, "the packages can't be installed without removing %s", excerpt.Of(row[1], 100))
+			return nil, fault.New(fault.ErrConflict, "the packages can't be installed without removing %s", text.Shorten(row[1], 100))
 		case row[0] != "Inst" && row[0] != "Conf":
 			continue
 		case !known:
-			return nil, fault.New(fault.ErrUnavailable, "apt would install %s, and does not say from which file", excerpt.Of(row[1], 100))
+			return nil, fault.New(fault.ErrUnavailable, "apt would install %s, and does not say from which file", text.Shorten(row[1], 100))
 		case row[0] == "Inst":
 			now := last(len(all) > 0 && len(all[len(all)-1].Configure) > 0)
 			now.Unpack = append(now.Unpack, file)

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // ErrGone is in the error of a Client whose dialer went away.
@@ -26,7 +26,7 @@ var ErrGone = errors.New("the dialer went away")
 // every call fails; there is no second one.
 type Client struct {
 	conn   *net.UnixConn
-	done   chan struct{} // closed when the dialer is gone
+	done   chan struct{}     // closed when the dialer is gone
 	shares *fairqueue.Shares // of the questions under way, by sandboxes
 
 	mu      sync.Mutex // guards the rest

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // advisories tells whether the imported facts about packages can be read:
@@ -32,7 +32,7 @@ func advisories(_ context.Context, in Inputs) []Check {
 		unassessed = slices.DeleteFunc(unassessed, func(e pkgref.Ecosystem) bool { return s.Vulnerable[string(e)] > 0 })
 	}
 	const how = "cofferdam advisory import reads them from files of the OSV format"
-	of := okCheck(name, "%d of malware, %s", malware, excerpt.Count(lists, "popularity list", "popularity lists"))
+	of := okCheck(name, "%d of malware, %s", malware, text.Count(lists, "popularity list", "popularity lists"))
 	if malware == 0 {
 		of = warnCheck(name, how, "no advisory of malware is imported, so that known malware is refused only where a policy does it")
 	}

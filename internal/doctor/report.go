@@ -11,7 +11,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Status is how a check ended.
@@ -56,9 +56,9 @@ func (r Report) WriteText(w io.Writer) error {
 	}
 	var b strings.Builder
 	for _, c := range r.Checks {
-		fmt.Fprintf(&b, "%-4s  %-*s  %s\n", c.Status, width, c.Name, printable.Line(c.Sentence))
+		fmt.Fprintf(&b, "%-4s  %-*s  %s\n", c.Status, width, c.Name, text.Line(c.Sentence))
 		if c.Status != OK && c.HowToFix != "" {
-			fmt.Fprintf(&b, "%*s-> %s\n", width+8, "", printable.Line(c.HowToFix))
+			fmt.Fprintf(&b, "%*s-> %s\n", width+8, "", text.Line(c.HowToFix))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

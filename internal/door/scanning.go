@@ -34,13 +34,13 @@ type FoundAsk struct {
 
 // Finding is dlp.Finding on the wire.
 type Finding struct {
-	Rule    string       `json:"rule"`
+	Rule    string      `json:"rule"`
 	Class   dlp.Class   `json:"class"`
 	Outcome dlp.Outcome `json:"outcome"`
-	At      int64        `json:"at"`
-	Length  int          `json:"length"`
-	Sum     []byte       `json:"sum"`
-	Late    bool         `json:"late,omitempty"`
+	At      int64       `json:"at"`
+	Length  int         `json:"length"`
+	Sum     []byte      `json:"sum"`
+	Late    bool        `json:"late,omitempty"`
 }
 
 // FoundAnswer is of the last of the findings.

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
 )
 
 // worded is a request in which a word stands somewhere.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Vulnerabilities are the known ones of a release, by records that were imported.
@@ -13,7 +13,7 @@ type Vulnerabilities struct {
 	Imported time.Time       `json:"imported,omitzero"` // when, of the oldest import about the ecosystem
 	Known    []Vulnerability `json:"known,omitempty"`   // the worst first, MaxVulnerabilities at most
 	More     int             `json:"more,omitempty"`    // that are known and not here
-	Digest   string          `json:"digest,omitempty"`  // of all of them, as excerpt.Digest, where there are more
+	Digest   string          `json:"digest,omitempty"`  // of all of them, as text.DigestList, where there are more
 }
 
 // MaxVulnerabilities bounds what is shown of one release.
@@ -37,7 +37,7 @@ func NewVulnerabilities(imported time.Time, all []Vulnerability) *Vulnerabilitie
 	for i, one := range all {
 		texts[i] = one.String()
 	}
-	v.Known, v.More, v.Digest = all[:MaxVulnerabilities], len(all)-MaxVulnerabilities, excerpt.Digest(texts)
+	v.Known, v.More, v.Digest = all[:MaxVulnerabilities], len(all)-MaxVulnerabilities, text.DigestList(texts)
 	return v
 }
 

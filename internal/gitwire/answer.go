@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // ResultType is the media type of the answer to a push.
@@ -46,4 +46,4 @@ func (p *Pushed) Refusal(sentence, reason string) []byte {
 }
 
 // oneLine is a text on one line, in which nothing draws on the terminal of whoever pushes.
-func oneLine(s string) string { return printable.Line(strings.ReplaceAll(s, "\n", " ")) }
+func oneLine(s string) string { return text.Line(strings.ReplaceAll(s, "\n", " ")) }

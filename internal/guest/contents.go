@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/contents"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 )
 
 // Bounds of what is read of one package.
@@ -42,7 +42,7 @@ func (a *Agent) contents(ctx context.Context, stream *channel.Conn, ask *channel
 // contentsOf are the digests of a directory: of all of it, and of what is not in its
 // node_modules. Both are "" if it can't be read whole: half of it is another package.
 func contentsOf(ctx context.Context, dir string) (whole, own string) {
-	r := &contentsReader{ctx: ctx, whole: contents.Files{}, own: contents.Files{}}
+	r := &contentsReader{ctx: ctx, whole: digest.Files{}, own: digest.Files{}}
 	if r.walkDir(dir, "") != nil {
 		return "", ""
 	}
@@ -54,7 +54,7 @@ func contentsOf(ctx context.Context, dir string) (whole, own string) {
 
 type contentsReader struct {
 	ctx        context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
-	whole, own contents.Files
+	whole, own digest.Files
 	bytes      int64
 	links      bool
 }

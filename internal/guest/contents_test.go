@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/contents"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 )
 
 // TestContents: a directory has the digest of its files, whatever their modes and order;
@@ -17,8 +17,8 @@ import (
 func TestContents(t *testing.T) {
 	files := map[string]string{"package.json": "{}", "lib/a.js": "1"}
 	inner := map[string]string{"node_modules/dep/package.json": "{}"}
-	digest := func(all ...map[string]string) string {
-		f := contents.Files{}
+	digestOf := func(all ...map[string]string) string {
+		f := digest.Files{}
 		for _, some := range all {
 			for name, text := range some {
 				if err := f.Add(name, strings.NewReader(text)); err != nil {
@@ -32,16 +32,16 @@ func TestContents(t *testing.T) {
 		more       func(dir string) error
 		whole, own string
 	}{
-		"as it is":           {nil, digest(files), digest(files)},
-		"with a mode":        {func(dir string) error { return os.Chmod(dir+"/lib/a.js", 0o700) }, digest(files), digest(files)},
-		"with other modules": {func(dir string) error { return put(dir, inner) }, digest(files, inner), digest(files)},
+		"as it is":           {nil, digestOf(files), digestOf(files)},
+		"with a mode":        {func(dir string) error { return os.Chmod(dir+"/lib/a.js", 0o700) }, digestOf(files), digestOf(files)},
+		"with other modules": {func(dir string) error { return put(dir, inner) }, digestOf(files, inner), digestOf(files)},
 		"with links to other modules": {func(dir string) error {
 			if err := os.Mkdir(dir+"/node_modules", 0o755); err != nil {
 				return err
 			}
 			return os.Symlink("../../dep", dir+"/node_modules/dep")
-		}, "", digest(files)},
-		"with a byte more":  {func(dir string) error { return put(dir, map[string]string{"lib/a.js": "12"}) }, digest(map[string]string{"package.json": "{}", "lib/a.js": "12"}), digest(map[string]string{"package.json": "{}", "lib/a.js": "12"})},
+		}, "", digestOf(files)},
+		"with a byte more":  {func(dir string) error { return put(dir, map[string]string{"lib/a.js": "12"}) }, digestOf(map[string]string{"package.json": "{}", "lib/a.js": "12"}), digestOf(map[string]string{"package.json": "{}", "lib/a.js": "12"})},
 		"with a link":       {func(dir string) error { return os.Symlink("package.json", dir+"/link.js") }, "", ""},
 		"with a pipe":       {func(dir string) error { return unix.Mkfifo(dir+"/pipe.js", 0o600) }, "", ""},
 		"that is not there": {os.RemoveAll, "", ""},

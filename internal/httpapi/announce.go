@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // announce writes what a caller is about to change of the daemon's, before that is done. undo writes that it
@@ -16,7 +16,7 @@ func (s *desk) announce(ctx context.Context, by caller, reason string, detail ma
 		return err
 	}
 	return func(why error) error {
-		failed := write(context.WithoutCancel(ctx), audit.Failed, excerpt.Of("This did not come to be: "+reason+" "+why.Error(), 1<<10))
+		failed := write(context.WithoutCancel(ctx), audit.Failed, text.Shorten("This did not come to be: "+reason+" "+why.Error(), 1<<10))
 		if failed != nil {
 			return errors.Join(why, failed)
 		}

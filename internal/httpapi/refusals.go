@@ -10,8 +10,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // lookedAt is how many records are read at a time when the newest of the caller's is looked for.
@@ -52,7 +52,7 @@ func (s runRoutes) endedBadly(ctx context.Context, run string) (ended string, er
 			return "", err
 		}
 		if rec.Exit != nil && *rec.Exit != 0 {
-			ended = fmt.Sprintf("%s ended with code %d", excerpt.Of(strings.Join(rec.Command, " "), maxEnded), *rec.Exit)
+			ended = fmt.Sprintf("%s ended with code %d", text.Shorten(strings.Join(rec.Command, " "), maxEnded), *rec.Exit)
 		}
 	}
 	return ended, nil

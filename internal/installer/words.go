@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Options is what a client's command knows of its options. What is not in it
@@ -62,7 +62,7 @@ func (known Options) Parse(command string, words []string) ([]Option, error) {
 		case slices.Contains(known.Flags, w):
 			out = append(out, Option{Name: w})
 		default:
-			return nil, fault.Invalid("%s with the option %q can't be planned; leave it out", command, excerpt.Of(w, MaxQuoted))
+			return nil, fault.Invalid("%s with the option %q can't be planned; leave it out", command, text.Shorten(w, MaxQuoted))
 		}
 	}
 	return out, nil
@@ -97,7 +97,7 @@ func RefuseAny(command string, words []string, why string, names ...string) erro
 		}
 		name, _, _ := strings.Cut(w, "=")
 		if slices.Contains(names, name) {
-			return fault.Invalid("%s %s can't be planned: %s", command, excerpt.Of(w, MaxQuoted), why)
+			return fault.Invalid("%s %s can't be planned: %s", command, text.Shorten(w, MaxQuoted), why)
 		}
 	}
 	return nil

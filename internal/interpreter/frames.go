@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // takeFrame takes one of the kernel's frames; not nil: why the cell can't go on.
@@ -128,7 +128,7 @@ func (r *run) message(m kernelMessage, size int) *Failure {
 			return r.takeOutput(Event{Result: result}, size)
 		}
 	case "error":
-		why := &Failure{Name: excerpt.Of(m.Name, maxError), Value: excerpt.Of(m.Value, maxValue), Traceback: excerpt.Of(m.Traceback, maxTrace)}
+		why := &Failure{Name: text.Shorten(m.Name, maxError), Value: text.Shorten(m.Value, maxValue), Traceback: text.Shorten(m.Traceback, maxTrace)}
 		if r.failure == nil { // else the host has told why already, or will
 			r.failure = why
 		}

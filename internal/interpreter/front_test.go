@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	processes "github.com/cofferdam-dev/cofferdam/internal/process"
-	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
+	processes "github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
 
 // process is a kernel as a process of this machine.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Config is what an Interpreter works with. Host and Log are needed.
@@ -182,7 +182,7 @@ func (p *kernelContext) makeReady(ctx context.Context, host Host, base map[strin
 
 func checkPlace(n NewContext) error {
 	if len(n.Dir) > maxDir || !strings.HasPrefix(n.Dir, "/") || strings.ContainsRune(n.Dir, 0) {
-		return fault.Invalid("the working directory %q is not valid: an absolute path of up to %d bytes", excerpt.Of(n.Dir, 80), maxDir)
+		return fault.Invalid("the working directory %q is not valid: an absolute path of up to %d bytes", text.Shorten(n.Dir, 80), maxDir)
 	}
 	return commands.CheckEnv(n.Env)
 }
@@ -214,7 +214,7 @@ func (b *sandboxContexts) context(id, home string) (*kernelContext, error) {
 	}
 	l, err := languageOf(strings.TrimPrefix(id, defaultPrefix))
 	if id != defaultPrefix+l.name || err != nil {
-		return nil, fault.New(fault.ErrNotFound, "the sandbox has no context %q", excerpt.Of(id, 80))
+		return nil, fault.New(fault.ErrNotFound, "the sandbox has no context %q", text.Shorten(id, 80))
 	}
 	p = newPlace(Context{ID: id, Language: l.name, Dir: home}, l)
 	b.mu.Lock()

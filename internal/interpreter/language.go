@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 var (
@@ -96,7 +96,7 @@ func languageOf(name string) (language, error) {
 		for _, l := range all {
 			names = append(names, l.name)
 		}
-		return language{}, fault.Invalid("there is no kernel for the language %q here; there are %s", excerpt.Of(name, 40), strings.Join(names, ", "))
+		return language{}, fault.Invalid("there is no kernel for the language %q here; there are %s", text.Shorten(name, 40), strings.Join(names, ", "))
 	}
 	return all[i], nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // request is what a kernel is told, a line each. Op is "run" (Cell, Code, and Env for as long
@@ -82,13 +82,13 @@ func (f *formats) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 func parseLine(line []byte) (kernelMessage, error) {
 	var m kernelMessage
 	if err := json.Unmarshal(unmark(line), &m, json.RejectUnknownMembers(true)); err != nil {
-		return m, fault.Invalid("the kernel sent a line that is no message: %s", excerpt.Of(err.Error(), 200))
+		return m, fault.Invalid("the kernel sent a line that is no message: %s", text.Shorten(err.Error(), 200))
 	}
 	switch m.Kind {
 	case "ready", "broken", "begin", "stdout", "stderr", "result", "error", "done":
 		return m, nil
 	}
-	return m, fault.Invalid("the kernel sent a message of the unknown kind %q", excerpt.Of(m.Kind, 40))
+	return m, fault.Invalid("the kernel sent a message of the unknown kind %q", text.Shorten(m.Kind, 40))
 }
 
 // The MIME types of what is no text: data of a table, what a chart plots.

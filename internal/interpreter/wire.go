@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // wire is a connection with a kernel's frames. It ends with its context.
@@ -55,7 +55,7 @@ func (w *wire) writeInput(data []byte) error {
 func (w *wire) sendRequest(r request) error {
 	line, err := json.Marshal(r)
 	if err != nil {
-		return fault.Invalid("the cell is no text: %s", excerpt.Of(err.Error(), 200))
+		return fault.Invalid("the cell is no text: %s", text.Shorten(err.Error(), 200))
 	}
 	return w.writeInput(append(line, '\n'))
 }
@@ -102,8 +102,8 @@ func causeOf(ctx context.Context, err error) error {
 }
 
 // printable is a guest's sentence on one line.
-func printable(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
+func printable(content string, most int) string {
+	content = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
@@ -111,6 +111,6 @@ func printable(text string, most int) string {
 			return -1
 		}
 		return r
-	}, excerpt.Of(text, most))
-	return strings.TrimSpace(text)
+	}, text.Shorten(content, most))
+	return strings.TrimSpace(content)
 }

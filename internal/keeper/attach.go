@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // attach tells a client that a command has started, plays its output from an

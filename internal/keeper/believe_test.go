@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // TestWhatAGuestSaysOfAnEnd: what can't be is not told, and what is told is marked.
@@ -29,7 +29,7 @@ func TestWhatAGuestSaysOfAnEnd(t *testing.T) {
 		"no signal":                  {&keptCommand{started: hour}, channel.Exit{Signal: "\x1b[31mALL IS WELL"}, channel.Exit{}},
 		"no code":                    {&keptCommand{started: hour}, channel.Exit{Code: 1 << 40}, channel.Exit{Code: 255}},
 		"less than none":             {&keptCommand{started: hour}, channel.Exit{Code: -1}, channel.Exit{Code: 255}},
-		"a long text":                {&keptCommand{started: hour}, channel.Exit{Error: long}, channel.Exit{Error: excerpt.Of(long, maxErrorText)}},
+		"a long text":                {&keptCommand{started: hour}, channel.Exit{Error: long}, channel.Exit{Error: text.Shorten(long, maxErrorText)}},
 		"what the keeper counts":     {&keptCommand{started: hour}, channel.Exit{StdoutBytes: 9, StderrBytes: 9, Truncated: true}, channel.Exit{}},
 	} {
 		tt.want.Claimed = true

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // What is kept of a guest's or a client's words.
@@ -58,7 +58,7 @@ type keptCommand struct {
 
 func newCommand(exec *channel.Exec, o ExecOptions, output *outputShare) *keptCommand {
 	c := &keptCommand{
-		id: exec.ID, argv: clipArgv(exec.Argv), user: excerpt.Of(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
+		id: exec.ID, argv: clipArgv(exec.Argv), user: text.Shorten(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
 		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes, output),
 		answered: make(chan struct{}), began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
 	}
@@ -76,7 +76,7 @@ func clipArgv(argv []string) []string {
 		if left <= 0 {
 			return append(kept, "...")
 		}
-		kept = append(kept, excerpt.Of(a, left))
+		kept = append(kept, text.Shorten(a, left))
 		left -= len(a) + 1
 	}
 	return kept
@@ -173,7 +173,7 @@ func lostExit(err error, gone bool, why func() string) channel.Exit {
 	if gone {
 		return channel.Exit{Code: endedCode, Error: why()}
 	}
-	return channel.Exit{Code: endedCode, Error: "the sandbox's agent gave no exit status: " + excerpt.Of(err.Error(), maxErrorText)}
+	return channel.Exit{Code: endedCode, Error: "the sandbox's agent gave no exit status: " + text.Shorten(err.Error(), maxErrorText)}
 }
 
 // closed tells whether a channel is; one that is nil is not.
@@ -188,12 +188,12 @@ func closed(c <-chan struct{}) bool {
 
 // tidyLine makes a guest's words one short line without control characters.
 func tidyLine(s string) string {
-	return excerpt.Of(strings.Map(func(r rune) rune {
+	return text.Shorten(strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return ' '
 		}
 		return r
-	}, excerpt.Of(s, 4*maxErrorText)), maxErrorText)
+	}, text.Shorten(s, 4*maxErrorText)), maxErrorText)
 }
 
 // passInput passes a client's frame to the guest, waiting for as long as the guest

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // dispatch does what a client asks for. An error is yet to be sent; success
@@ -92,7 +92,7 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 		}
 		return err
 	default:
-		return fault.Invalid("the keeper does not know the verb %q", excerpt.Of(string(req.Verb), 32))
+		return fault.Invalid("the keeper does not know the verb %q", text.Shorten(string(req.Verb), 32))
 	}
 }
 

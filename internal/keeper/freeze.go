@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Freeze asks for a sandbox to be stopped while its channel lives on: the
@@ -198,7 +198,7 @@ func checkFreeze(f *Freeze) error {
 	}
 	for _, p := range []string{f.Dir, f.Log} {
 		if p != "" && !filepath.IsAbs(p) {
-			return fault.Invalid("sandbox %s: %q must be an absolute path", f.ID, excerpt.Of(p, 256))
+			return fault.Invalid("sandbox %s: %q must be an absolute path", f.ID, text.Shorten(p, 256))
 		}
 	}
 	for _, s := range slices.Concat(slices.Concat(f.Steps...), slices.Concat(f.Undo...), f.Env, []string{f.Dir, f.Log}) {

@@ -5,9 +5,9 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // opened is a stream to the guest and its reply to our first frame.
@@ -155,7 +155,7 @@ func (s *sandbox) startExec(ctx context.Context, first []byte, o ExecOptions) er
 		return fault.Invalid("an exec needs a call of kind %q with a program to run", channel.CallExec)
 	}
 	if !validID(call.Exec.ID) {
-		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", excerpt.Of(call.Exec.ID, 64))
+		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", text.Shorten(call.Exec.ID, 64))
 	}
 	o.RingBytes = s.shareOfOutput(o.RingBytes)
 	return s.beginCommand(ctx, newCommand(call.Exec, o, s.output), first)

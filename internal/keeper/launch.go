@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // logTail is how much of a failed starter's log its error tells.
@@ -39,7 +39,7 @@ func checkLaunch(l *Launch) error {
 		return fault.Invalid("a launch needs its description")
 	}
 	if !validID(l.ID) {
-		return fault.Invalid("%q cannot be a sandbox's id: letters, digits, dot, dash and underscore, 1 to 128 of them", excerpt.Of(l.ID, 64))
+		return fault.Invalid("%q cannot be a sandbox's id: letters, digits, dot, dash and underscore, 1 to 128 of them", text.Shorten(l.ID, 64))
 	}
 	if len(l.Argv) == 0 || !filepath.IsAbs(l.Argv[0]) {
 		return fault.Invalid("sandbox %s: the program to launch must be an absolute path", l.ID)
@@ -52,7 +52,7 @@ func checkLaunch(l *Launch) error {
 	}
 	for _, p := range paths {
 		if !filepath.IsAbs(p) {
-			return fault.Invalid("sandbox %s: %q must be an absolute path", l.ID, excerpt.Of(p, 256))
+			return fault.Invalid("sandbox %s: %q must be an absolute path", l.ID, text.Shorten(p, 256))
 		}
 	}
 	for _, s := range slices.Concat(l.Argv, l.Env, paths) {

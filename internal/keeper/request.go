@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Verb is what a client asks for.
@@ -80,7 +80,7 @@ type Response struct {
 // failure is the Response for an error. Keeper and client are one
 // installation's, so even an error of ours is told whole.
 func failure(err error) Response {
-	r := Response{Error: excerpt.Of(err.Error(), 16<<10)}
+	r := Response{Error: text.Shorten(err.Error(), 16<<10)}
 	if kind := fault.KindOf(err); kind.Category != nil {
 		r.Category = kind.Name
 	}

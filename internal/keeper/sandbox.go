@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // sandbox is a channel and the processes behind it.
@@ -351,5 +351,5 @@ func (s *sandbox) commandByID(id string) (*keptCommand, error) {
 			return c, nil
 		}
 	}
-	return nil, fault.New(fault.ErrNotFound, "sandbox %s has no command %s", s.id, excerpt.Of(id, 64))
+	return nil, fault.New(fault.ErrNotFound, "sandbox %s has no command %s", s.id, text.Shorten(id, 64))
 }

@@ -16,9 +16,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Config of a keeper. The zero value of what is optional is usable.
@@ -240,7 +240,7 @@ func (s *Server) findSandbox(id string) (*sandbox, error) {
 	if box, ok := s.sandboxes[id]; ok {
 		return box, nil
 	}
-	return nil, fault.New(fault.ErrNotFound, "the keeper has no sandbox %s", excerpt.Of(id, 64))
+	return nil, fault.New(fault.ErrNotFound, "the keeper has no sandbox %s", text.Shorten(id, 64))
 }
 
 // listSandboxes sandboxes, by id.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // printable as they are; "": there is none. from and to name them in its first two lines, made printable: they may be an agent's. The
 // texts' lines are as they are. A last line without an end says so.
 func Unified(from, to string, before, after []byte) string {
-	return unified(printable.Name(from), printable.Name(to), splitLines(before), splitLines(after))
+	return unified(text.Name(from), text.Name(to), splitLines(before), splitLines(after))
 }
 
 // splitLines are a text's, each with its end.

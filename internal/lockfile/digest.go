@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/integrity"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 )
 
 // strength orders the algorithms that nobody can forge by their length in
@@ -47,7 +47,7 @@ func colonDigest(hash string) (digest, lacks string) {
 
 // integrityDigests reads subresource integrity. lacks says why it pins nothing, such as that the strongest algorithm in it can be forged.
 func integrityDigests(sri string) (digests []string, lacks string) {
-	digests, malformed := integrity.Strongest(sri)
+	digests, malformed := digest.Strongest(sri)
 	switch {
 	case malformed != "":
 		return nil, hasOddHash

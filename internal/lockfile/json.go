@@ -72,7 +72,7 @@ func (r *jsonReader) readValue(depth int) (*value, error) {
 	case '[':
 		v.kind = list
 	case '"':
-		v.kind, v.text = text, t.String()
+		v.kind, v.text = textKind, t.String()
 		return v, nil
 	default:
 		v.text = t.String()

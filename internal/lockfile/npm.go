@@ -5,8 +5,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readPackageLock reads package-lock.json and npm-shrinkwrap.json of versions 2
@@ -26,7 +26,7 @@ func readPackageLock(b *builder, data []byte) error {
 		return err
 	}
 	if version != "2" && version != "3" {
-		return b.wrongLine(root.line, "the file has lockfileVersion %q; 2 and 3 are read: write it again with npm 7 or later", excerpt.Of(version, maxQuoted))
+		return b.wrongLine(root.line, "the file has lockfileVersion %q; 2 and 3 are read: write it again with npm 7 or later", text.Shorten(version, maxQuoted))
 	}
 	packages, err := b.childOf(root, "packages", mapping)
 	if err != nil {
@@ -219,7 +219,7 @@ func (b *builder) npmTarball(entry *value, key string, ref pkgref.Ref) error {
 		return nil // a registry's with names of its own, whose file is held to the hash
 	}
 	if !isTarballOf(location, ref) {
-		return b.wrongLine(line, "%q is not the tarball of %s %s", excerpt.Of(location, maxQuoted), ref.Name, ref.Version)
+		return b.wrongLine(line, "%q is not the tarball of %s %s", text.Shorten(location, maxQuoted), ref.Name, ref.Version)
 	}
 	return nil
 }

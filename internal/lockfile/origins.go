@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Origin is where a lockfile has a package from, if it says so.
@@ -64,7 +64,7 @@ func textOf(v *value, key string) string {
 	if v.kind != mapping {
 		return ""
 	}
-	if f := v.getItem(key); f != nil && f.kind == text {
+	if f := v.getItem(key); f != nil && f.kind == textKind {
 		return f.text
 	}
 	return ""
@@ -240,7 +240,7 @@ func (o *origins) pnpmName(key string, entry *value) (name, host string, err err
 	}
 	name, _, versioned := strings.Cut(parts[0], "@")
 	if name == "" || !versioned && len(parts) == 1 {
-		return "", "", o.b.wrongLine(entry.line, "%q has no name of a package", excerpt.Of(key, maxQuoted))
+		return "", "", o.b.wrongLine(entry.line, "%q has no name of a package", text.Shorten(key, maxQuoted))
 	}
 	return scope + name, host, nil
 }
@@ -280,7 +280,7 @@ func (o *origins) addOriginIf(p *value, name string, keys ...string) {
 func (o *origins) readUV(root *value) error {
 	for _, key := range []string{"package", "distribution"} {
 		err := o.packages(root, key, func(p *value, name string) error {
-			if source := p.getItem("source"); source != nil && source.kind == text {
+			if source := p.getItem("source"); source != nil && source.kind == textKind {
 				registry, _ := strings.CutPrefix(source.text, "registry+")
 				if registry == source.text {
 					registry = ""

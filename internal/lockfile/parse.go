@@ -8,10 +8,10 @@ import (
 	"path"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // MaxBytes bounds a lockfile; the largest real ones have some megabytes.
@@ -180,10 +180,10 @@ func (b *builder) refOf(line int, name, version string) (ref pkgref.Ref, is bool
 		return ref, true, nil
 	}
 	if b.resolved {
-		return ref, false, b.wrongLine(line, "%q %q is not the name and version of a package", excerpt.Of(name, maxQuoted), excerpt.Of(version, maxQuoted))
+		return ref, false, b.wrongLine(line, "%q %q is not the name and version of a package", text.Shorten(name, maxQuoted), text.Shorten(version, maxQuoted))
 	}
 	if _, err := pkgref.CanonicalName(b.ecosystem, name); err != nil {
-		b.skipEntry(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has")
+		b.skipEntry(line, fmt.Sprintf("%q", text.Shorten(name, maxQuoted)), "is no name that a registry has")
 		return ref, false, nil //nolint:nilerr // nobody can ask a registry for it
 	}
 	return ref, false, b.unpinnable(line, name, "", hasNoVersion)

@@ -3,8 +3,8 @@ package lockfile
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readPnpm reads pnpm-lock.yaml of versions 6 and 9. Directories are the
@@ -51,7 +51,7 @@ func (b *builder) pnpmDocument(root *value) error {
 		return err
 	}
 	if !strings.HasPrefix(version, "6.") && !strings.HasPrefix(version, "9.") {
-		return b.wrongLine(root.line, "the file has lockfileVersion %q; 6 and 9 are read: write it again with pnpm 8 or later", excerpt.Of(version, maxQuoted))
+		return b.wrongLine(root.line, "the file has lockfileVersion %q; 6 and 9 are read: write it again with pnpm 8 or later", text.Shorten(version, maxQuoted))
 	}
 	packages, err := b.childOf(root, "packages", mapping)
 	if err != nil {
@@ -156,7 +156,7 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	}
 	line := entry.line
 	if resolution == nil {
-		return b.wrongLine(line, "%q has no resolution", excerpt.Of(key, maxQuoted))
+		return b.wrongLine(line, "%q has no resolution", text.Shorten(key, maxQuoted))
 	}
 	if resolution.getItem("directory") != nil {
 		return b.pnpmDirectory(line, key, entry)
@@ -214,7 +214,7 @@ func (b *builder) pnpmKey(line int, key string, entry *value) (name, version str
 	scoped := strings.TrimPrefix(bare, "@")
 	name, version, ok := strings.Cut(scoped, "@")
 	if !ok || name == "" {
-		return "", "", b.wrongLine(line, "%q is not name@version", excerpt.Of(key, maxQuoted))
+		return "", "", b.wrongLine(line, "%q is not name@version", text.Shorten(key, maxQuoted))
 	}
 	return bare[:len(bare)-len(scoped)] + name, version, nil
 }

@@ -3,8 +3,8 @@ package lockfile
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readPylock reads pylock.toml (PEP 751). Directories are the project's own and
@@ -19,7 +19,7 @@ func readPylock(b *builder, data []byte) error {
 		return err
 	}
 	if !strings.HasPrefix(version, "1.") {
-		return b.wrongLine(1, "the file has lock-version %q; version 1 is read", excerpt.Of(version, maxQuoted))
+		return b.wrongLine(1, "the file has lock-version %q; version 1 is read", text.Shorten(version, maxQuoted))
 	}
 	packages, err := b.childOf(root, "packages", list)
 	if err != nil || packages == nil {
@@ -112,7 +112,7 @@ func (b *builder) pylockFile(f *value, ref pkgref.Ref) (digests []string, lacks 
 	}
 	for i, algorithm := range hashes.keys {
 		v := hashes.values[i]
-		if v.kind != text {
+		if v.kind != textKind {
 			return nil, "", b.wrongLine(v.line, "a hash must be a string")
 		}
 		digest, wrong := hexDigest(algorithm, v.text)

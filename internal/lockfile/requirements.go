@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Written once; regexps are constant.
@@ -129,9 +129,9 @@ func (b *builder) requirementOptions(words []word) error {
 		case (option == "-e" || option == "--editable") && isDirectory(of):
 			b.skipEntry(w.line, of, "is a directory of the project's own")
 		case strings.HasPrefix(w.text, "-"):
-			return b.wrongLine(w.line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", excerpt.Of(option, maxQuoted))
+			return b.wrongLine(w.line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", text.Shorten(option, maxQuoted))
 		case strings.ContainsAny(w.text, `"'\`) || strings.Contains(w.text, "${"):
-			return b.wrongLine(w.line, "%q is not read in a line of options, which pip may part at other places for it", excerpt.Of(w.text, maxQuoted))
+			return b.wrongLine(w.line, "%q is not read in a line of options, which pip may part at other places for it", text.Shorten(w.text, maxQuoted))
 		}
 	}
 	return nil
@@ -169,7 +169,7 @@ func (b *builder) requirementPin(line int, spec string, hashes []word) error {
 	named, m := begins.FindStringSubmatch(before), pinned.FindStringSubmatch(before)
 	switch {
 	case named == nil || isArchive(before):
-		return b.wrongLine(line, "%q has no name of a package; write name==version with its --hash", excerpt.Of(before, maxQuoted))
+		return b.wrongLine(line, "%q has no name of a package; write name==version with its --hash", text.Shorten(before, maxQuoted))
 	case strings.ContainsAny(before, "@:"):
 		return b.unpinnable(line, named[1], "", "comes from a URL or a repository, not from an index")
 	case m == nil || strings.Contains(m[2], "*"):
@@ -194,7 +194,7 @@ func (b *builder) requirementHashes(words []word) (digests []string, lacks strin
 			hash, ok = words[i].text, true
 		}
 		if !ok {
-			return nil, "", b.wrongLine(w.line, "%q is not understood behind a pin; only --hash is", excerpt.Of(w.text, maxQuoted))
+			return nil, "", b.wrongLine(w.line, "%q is not understood behind a pin; only --hash is", text.Shorten(w.text, maxQuoted))
 		}
 		digest, wrong := colonDigest(hash)
 		if wrong != "" {

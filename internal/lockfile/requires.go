@@ -85,8 +85,8 @@ func (b *builder) requireNames(parent pkgref.Ref, names *value) {
 		}
 		name, version := d.getItem("name"), d.getItem("version")
 		switch {
-		case name == nil || name.kind != text:
-		case version != nil && version.kind == text:
+		case name == nil || name.kind != textKind:
+		case version != nil && version.kind == textKind:
 			b.require(parent, name.text, "=="+version.text)
 		default:
 			b.require(parent, name.text, "")

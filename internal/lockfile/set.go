@@ -7,10 +7,10 @@ import (
 	"path"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // MaxFiles bounds the lockfiles of one run.
@@ -58,7 +58,7 @@ func NewSet(rules policy.LockRules, files []*Lockfile) (*Set, error) {
 }
 
 func unknownMode(mode policy.LockMode) error {
-	return fault.Invalid("unknown lock mode %q; known modes: frozen, prefer", excerpt.Of(string(mode), maxQuoted))
+	return fault.Invalid("unknown lock mode %q; known modes: frozen, prefer", text.Shorten(string(mode), maxQuoted))
 }
 
 // Digest names the set: over its lockfiles' digests and base names, the mode and

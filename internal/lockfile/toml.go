@@ -6,7 +6,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2/unstable"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readTOML reads a TOML document. The library's parser is used for its
@@ -198,7 +198,7 @@ func (r *tomlReader) readValue(n *unstable.Node, depth int) (*value, error) {
 		return v, nil
 	case unstable.String:
 		r.line = r.lineOf(n)
-		return &value{line: r.line, kind: text, text: string(n.Data)}, nil
+		return &value{line: r.line, kind: textKind, text: string(n.Data)}, nil
 	default: // numbers, booleans, times
 		return &value{line: r.line, kind: scalar, text: string(n.Data)}, nil
 	}
@@ -224,7 +224,7 @@ func (r *tomlReader) readArray(n *unstable.Node, depth int) (*value, error) {
 }
 
 func (r *tomlReader) twiceError(key string) error {
-	return r.b.wrongLine(r.line, "the key or table %q is there twice", excerpt.Of(key, maxQuoted))
+	return r.b.wrongLine(r.line, "the key or table %q is there twice", text.Shorten(key, maxQuoted))
 }
 
 func (r *tomlReader) deepError() error {

@@ -12,7 +12,7 @@ import (
 // they are there.
 func plain(v *value) any {
 	switch v.kind {
-	case text:
+	case textKind:
 		return v.text
 	case list:
 		items := make([]any, len(v.values))

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Reasons for which an entry pins nothing, as they follow its name.
@@ -36,9 +36,9 @@ func (b *builder) unpinnable(line int, name, version, reason string) error {
 	canonical, err := pkgref.CanonicalName(b.ecosystem, name)
 	switch {
 	case err != nil && b.resolved:
-		return b.wrongLine(line, "%q, which %s, is not the name of a package", excerpt.Of(name, maxQuoted), reason)
+		return b.wrongLine(line, "%q, which %s, is not the name of a package", text.Shorten(name, maxQuoted), reason)
 	case err != nil: // nobody can ask a registry for it
-		b.skipEntry(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has, and "+reason)
+		b.skipEntry(line, fmt.Sprintf("%q", text.Shorten(name, maxQuoted)), "is no name that a registry has, and "+reason)
 		return nil //nolint:nilerr // it was skipped for that
 	}
 	if b.resolved {
@@ -73,7 +73,7 @@ func (b *builder) refuseName(canonical string, u policy.Unpinned) error {
 // skipEntry notes an entry that is no registry's.
 func (b *builder) skipEntry(line int, name, reason string) {
 	if len(b.skipped) < maxPins {
-		b.skipped = append(b.skipped, Skipped{excerpt.Of(name, maxQuoted), line, reason})
+		b.skipped = append(b.skipped, Skipped{text.Shorten(name, maxQuoted), line, reason})
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"path"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readUV reads uv.lock. Packages of the project itself (virtual, editable,
@@ -20,7 +20,7 @@ func readUV(b *builder, data []byte) error {
 		return err
 	}
 	if version != "1" {
-		return b.wrongLine(1, "uv.lock has version %q; version 1 is read", excerpt.Of(version, maxQuoted))
+		return b.wrongLine(1, "uv.lock has version %q; version 1 is read", text.Shorten(version, maxQuoted))
 	}
 	packages, err := b.childOf(root, "package", list)
 	if err != nil || packages == nil {
@@ -51,7 +51,7 @@ func (b *builder) uvPackage(p *value) error {
 		return err
 	}
 	if source == nil || len(source.keys) == 0 {
-		return b.wrongLine(p.line, "the package %q has no source", excerpt.Of(name, maxQuoted))
+		return b.wrongLine(p.line, "the package %q has no source", text.Shorten(name, maxQuoted))
 	}
 	for _, local := range []string{"virtual", "editable", "directory"} {
 		if source.getItem(local) != nil {
@@ -170,7 +170,7 @@ func (b *builder) pythonFile(line int, location string, ref pkgref.Ref) error {
 		name = path.Base(u.Path)
 	}
 	if !isFileOf(name, ref) {
-		return b.wrongLine(line, "%q is not a file of %s %s", excerpt.Of(name, maxQuoted), ref.Name, ref.Version)
+		return b.wrongLine(line, "%q is not a file of %s %s", text.Shorten(name, maxQuoted), ref.Name, ref.Version)
 	}
 	return nil
 }

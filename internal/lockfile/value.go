@@ -27,7 +27,7 @@ type valueKind byte
 
 const (
 	scalar valueKind = iota // a number, a boolean, null, a time
-	text
+	textKind
 	mapping
 	list
 )
@@ -113,7 +113,7 @@ func (b *builder) string(v *value, key string) (s string, line int, err error) {
 	switch {
 	case f == nil:
 		return "", 0, nil
-	case f.kind != text:
+	case f.kind != textKind:
 		return "", 0, b.wrongLine(f.line, "%s must be a string", key)
 	}
 	return f.text, f.line, nil

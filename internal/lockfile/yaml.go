@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Bounds of a document: its bytes, and what the library could make a value of. The library takes some two
@@ -99,7 +99,7 @@ func (b *builder) fromYAML(n *yaml.Node, depth int) (*value, error) {
 	case yaml.ScalarNode:
 		v.text = n.Value
 		if n.ShortTag() == "!!str" {
-			v.kind = text
+			v.kind = textKind
 		}
 		return v, nil
 	case yaml.SequenceNode:
@@ -133,7 +133,7 @@ func (b *builder) fieldsYAML(v *value, content []*yaml.Node, depth int) error {
 			return b.wrongLine(key.Line, "a key must be a plain string")
 		}
 		if seen[key.Value] {
-			return b.wrongLine(key.Line, "the key %q is there twice", excerpt.Of(key.Value, maxQuoted))
+			return b.wrongLine(key.Line, "the key %q is there twice", text.Shorten(key.Value, maxQuoted))
 		}
 		seen[key.Value] = true
 		child, err := b.fromYAML(pair[1], depth+1)

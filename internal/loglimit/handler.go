@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // The bounds of a log.
@@ -188,13 +188,13 @@ func bounded(a slog.Attr) slog.Attr {
 
 // cutText is the beginning of a long text, up to the end of a word: a part of a token is known by
 // nobody who masks them.
-func cutText(text string) string {
-	if len(text) <= maxText {
-		return text
+func cutText(content string) string {
+	if len(content) <= maxText {
+		return content
 	}
 	end := maxText
-	for end > maxText-maxWord && !strings.ContainsRune(" \t\n\"'`,;()[]{}<>", rune(text[end-1])) {
+	for end > maxText-maxWord && !strings.ContainsRune(" \t\n\"'`,;()[]{}<>", rune(content[end-1])) {
 		end--
 	}
-	return excerpt.Of(text, end)
+	return text.Shorten(content, end)
 }

@@ -27,10 +27,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // DefaultName is the policy of whoever names none.
@@ -126,7 +126,7 @@ func (s *Store) Get(name string) (*Named, error) {
 	case name == DefaultName:
 		return builtIn()
 	}
-	return nil, fault.New(fault.ErrNotFound, "there is no policy named %q", excerpt.Of(name, maxQuoted))
+	return nil, fault.New(fault.ErrNotFound, "there is no policy named %q", text.Shorten(name, maxQuoted))
 }
 
 func builtIn() (*Named, error) {
@@ -209,7 +209,7 @@ func (s *Store) Remove(name string) error {
 	case !known && name == DefaultName:
 		return fault.New(fault.ErrConflict, "the policy %s is the built-in one, which can't be removed", name)
 	case !known:
-		return fault.New(fault.ErrNotFound, "there is no policy named %q", excerpt.Of(name, maxQuoted))
+		return fault.New(fault.ErrNotFound, "there is no policy named %q", text.Shorten(name, maxQuoted))
 	case len(users) > 0 && name != DefaultName:
 		return fault.New(fault.ErrConflict, "the policy %s is used by the tokens %s; revoke them first", name, firstFew(users))
 	}
@@ -257,7 +257,7 @@ var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 func checkName(name string) error {
 	if !policyName.MatchString(name) {
-		return fault.Invalid("the policy's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", excerpt.Of(name, maxQuoted))
+		return fault.Invalid("the policy's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", text.Shorten(name, maxQuoted))
 	}
 	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // maxName bounds a name before anything looks at it. npm's own limit is 214;
@@ -35,9 +35,9 @@ func ParseEcosystem(s string) (Ecosystem, error) {
 		names = append(names, string(e))
 	}
 	if f := familyCalled(s); f != nil {
-		return "", fault.Invalid("%q is no ecosystem; here it is %s", excerpt.Of(s, maxQuoted), f.ecosystem())
+		return "", fault.Invalid("%q is no ecosystem; here it is %s", text.Shorten(s, maxQuoted), f.ecosystem())
 	}
-	return "", fault.Invalid("%q is no ecosystem; write %s", excerpt.Of(s, maxQuoted), listed(names, "or"))
+	return "", fault.Invalid("%q is no ecosystem; write %s", text.Shorten(s, maxQuoted), listed(names, "or"))
 }
 
 // EcosystemCalled also accepts what people call an ecosystem: its clients and registries
@@ -74,7 +74,7 @@ func New(ecosystem Ecosystem, name, version string) (Ref, error) {
 		return Ref{}, err
 	}
 	if !familyOf(ecosystem).fits(canonical, v) {
-		return Ref{}, fault.Invalid("%s can't be a version of %s: its major version is not the path's", excerpt.Of(v, maxQuoted), excerpt.Of(canonical, maxQuoted))
+		return Ref{}, fault.Invalid("%s can't be a version of %s: its major version is not the path's", text.Shorten(v, maxQuoted), text.Shorten(canonical, maxQuoted))
 	}
 	return Ref{Ecosystem: ecosystem, Name: canonical, Version: v}, nil
 }
@@ -84,11 +84,11 @@ func New(ecosystem Ecosystem, name, version string) (Ref, error) {
 func CanonicalName(ecosystem Ecosystem, name string) (string, error) {
 	f := familyOf(ecosystem)
 	if f == nil {
-		return "", fault.Invalid("%q is no ecosystem", excerpt.Of(string(ecosystem), maxQuoted))
+		return "", fault.Invalid("%q is no ecosystem", text.Shorten(string(ecosystem), maxQuoted))
 	}
 	canonical, ok := f.name(name)
 	if !ok {
-		return "", fault.Invalid("%q is not a %s package name", excerpt.Of(name, maxQuoted), ecosystem)
+		return "", fault.Invalid("%q is not a %s package name", text.Shorten(name, maxQuoted), ecosystem)
 	}
 	return canonical, nil
 }
@@ -112,7 +112,7 @@ func CanonicalVersion(ecosystem Ecosystem, version string) (string, error) {
 			return canonical, nil
 		}
 	}
-	return "", fault.Invalid("%q is not a version that %s packages can have", excerpt.Of(version, maxQuoted), excerpt.Of(string(ecosystem), maxQuoted))
+	return "", fault.Invalid("%q is not a version that %s packages can have", text.Shorten(version, maxQuoted), text.Shorten(string(ecosystem), maxQuoted))
 }
 
 // maxQuoted bounds others' text in a sentence.

@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // PythonFile is what the name of a distribution file says.
@@ -50,7 +50,7 @@ func cutSdist(name string) (stem string, ok bool) {
 // A file of another project is refused, then.
 func ParsePythonFile(name, project string) (PythonFile, error) {
 	if len(name) > maxFileName || !fileChars.MatchString(name) {
-		return PythonFile{}, fault.Invalid("%q is not the name of a distribution file", excerpt.Of(name, maxQuoted))
+		return PythonFile{}, fault.Invalid("%q is not the name of a distribution file", text.Shorten(name, maxQuoted))
 	}
 	var f PythonFile
 	var err error
@@ -59,13 +59,13 @@ func ParsePythonFile(name, project string) (PythonFile, error) {
 	} else if stem, ok := cutSdist(name); ok {
 		f, err = parseSdist(name, stem, project)
 	} else {
-		err = fault.Invalid("%q is neither a wheel nor a source distribution", excerpt.Of(name, maxQuoted))
+		err = fault.Invalid("%q is neither a wheel nor a source distribution", text.Shorten(name, maxQuoted))
 	}
 	if err != nil {
 		return PythonFile{}, err
 	}
 	if project != "" && f.Project != project {
-		return PythonFile{}, fault.Invalid("%q is not a file of %s", excerpt.Of(name, maxQuoted), project)
+		return PythonFile{}, fault.Invalid("%q is not a file of %s", text.Shorten(name, maxQuoted), project)
 	}
 	return f, nil
 }
@@ -74,14 +74,14 @@ func parseWheel(name, stem string) (PythonFile, error) {
 	parts := strings.Split(stem, "-")
 	tags := len(parts) - 3
 	if len(parts) != 5 && len(parts) != 6 {
-		return PythonFile{}, fault.Invalid("%q does not have the parts of a wheel's name", excerpt.Of(name, maxQuoted))
+		return PythonFile{}, fault.Invalid("%q does not have the parts of a wheel's name", text.Shorten(name, maxQuoted))
 	}
 	if len(parts) == 6 && !buildTag.MatchString(parts[2]) {
-		return PythonFile{}, fault.Invalid("%q has an invalid build tag", excerpt.Of(name, maxQuoted))
+		return PythonFile{}, fault.Invalid("%q has an invalid build tag", text.Shorten(name, maxQuoted))
 	}
 	for _, tag := range parts[tags:] {
 		if !wheelTag.MatchString(tag) {
-			return PythonFile{}, fault.Invalid("%q has an invalid tag", excerpt.Of(name, maxQuoted))
+			return PythonFile{}, fault.Invalid("%q has an invalid tag", text.Shorten(name, maxQuoted))
 		}
 	}
 	f, err := pythonFile(name, parts[0], dashed(parts[1]))
@@ -99,7 +99,7 @@ func parseSdist(name, stem, project string) (PythonFile, error) {
 		cut = nameEnd(stem, project)
 	}
 	if cut <= 0 {
-		return PythonFile{}, fault.Invalid("%q does not separate a name from a version", excerpt.Of(name, maxQuoted))
+		return PythonFile{}, fault.Invalid("%q does not separate a name from a version", text.Shorten(name, maxQuoted))
 	}
 	return pythonFile(name, stem[:cut], stem[cut+1:])
 }
@@ -123,7 +123,7 @@ func pythonFile(file, name, version string) (PythonFile, error) {
 		return PythonFile{}, err
 	}
 	if ref.Version == "" {
-		return PythonFile{}, fault.Invalid("%q has no version", excerpt.Of(file, maxQuoted))
+		return PythonFile{}, fault.Invalid("%q has no version", text.Shorten(file, maxQuoted))
 	}
 	return PythonFile{Project: ref.Name, Version: ref.Version}, nil
 }

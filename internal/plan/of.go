@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Plannable says in words which commands can be planned.
@@ -33,5 +33,5 @@ func Of(known []installer.Installer, argv []string, p installer.Project) (instal
 			return r, err
 		}
 	}
-	return installer.Rewrite{}, fault.Invalid("%q can't be planned; these can: %s", excerpt.Of(strings.Join(argv, " "), installer.MaxQuoted), Plannable(known))
+	return installer.Rewrite{}, fault.Invalid("%q can't be planned; these can: %s", text.Shorten(strings.Join(argv, " "), installer.MaxQuoted), Plannable(known))
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // The answers of a Judge. Reasons are fixed text, names and the document's own
@@ -19,7 +19,7 @@ const maxReason = 150
 func shortName(name string) string { return plainASCII(name, 48) }
 
 func reason(format string, args ...any) string {
-	return excerpt.Of(fmt.Sprintf(format, args...), maxReason)
+	return text.Shorten(fmt.Sprintf(format, args...), maxReason)
 }
 
 // entryRule is the stable id of a name's entries on a list.

@@ -12,8 +12,8 @@ import (
 
 // document is the whole of it.
 type document struct {
-	Name             text                               `key:"name" means:"Names the policy in records."`
-	Version          text                               `key:"version" means:"The policy's version in records. Quote it."`
+	Name             textValue                          `key:"name" means:"Names the policy in records."`
+	Version          textValue                          `key:"version" means:"The policy's version in records. Quote it."`
 	Description      anyText                            `key:"description" means:"For people only."`
 	Mode             modeWord                           `key:"mode" means:"observe: what the document would refuse is recorded and let through, for a roll-out. What is known to be harmful is refused all the same. enforce if absent."`
 	Isolation        engineName                         `key:"isolation" means:"The engine that sandboxes run under; auto: the strongest that the host has; hardware: one with a wall of hardware. A host that does not have it refuses the run."`
@@ -28,7 +28,7 @@ type document struct {
 	NetworkProxy     bool                               `key:"network_proxy" means:"Also offers the listed names by a proxy inside, HTTP and SOCKS 5, and sets the variables that tell tools of it."`
 	PublishedPorts   []ports                            `key:"published_ports" means:"Ports inside the sandbox that clients of the daemon may connect to."`
 	Credentials      credentialsKeys                    `key:"credentials" means:"Secrets that hosts get and the sandbox does not have."`
-	ToolAllowlist    []text                             `key:"tool_allowlist" means:"Functions of the host that may be called, by their names in the daemon's configuration. None if absent."`
+	ToolAllowlist    []textValue                        `key:"tool_allowlist" means:"Functions of the host that may be called, by their names in the daemon's configuration. None if absent."`
 	Rules            []ruleKeys                         `key:"rules" means:"Rules for the commands, code and tools that Cofferdam itself starts. They never judge packages."`
 	Environment      environmentKeys                    `key:"environment" means:"What is kept after a run."`
 	Network          networkKeys                        `key:"network" means:"The network, in the form of a sandbox configuration."`
@@ -85,23 +85,23 @@ type lockfileKeys struct {
 }
 
 type allowedKeys struct {
-	Name             text   `key:"name" needed:"yes" means:"The package."`
-	Version          text   `key:"version" means:"A version specifier, in the ecosystem's own language."`
-	MaxVersion       text   `key:"max_version" means:"The highest version: \"2.x\" is every 2.*, \"2.31.0\" is that version."`
-	WithDependencies bool   `key:"with_dependencies" means:"Also admits what the package's verified metadata requires."`
-	Prereleases      bool   `key:"prereleases" means:"Also admits pre-releases in the range."`
-	InstallScripts   bool   `key:"install_scripts" means:"Admits the package although it runs scripts when it is installed."`
-	Vulnerabilities  []text `key:"accepted_vulnerabilities" means:"Known vulnerabilities that packages.vulnerabilities does not count against it, by their ids or aliases."`
+	Name             textValue   `key:"name" needed:"yes" means:"The package."`
+	Version          textValue   `key:"version" means:"A version specifier, in the ecosystem's own language."`
+	MaxVersion       textValue   `key:"max_version" means:"The highest version: \"2.x\" is every 2.*, \"2.31.0\" is that version."`
+	WithDependencies bool        `key:"with_dependencies" means:"Also admits what the package's verified metadata requires."`
+	Prereleases      bool        `key:"prereleases" means:"Also admits pre-releases in the range."`
+	InstallScripts   bool        `key:"install_scripts" means:"Admits the package although it runs scripts when it is installed."`
+	Vulnerabilities  []textValue `key:"accepted_vulnerabilities" means:"Known vulnerabilities that packages.vulnerabilities does not count against it, by their ids or aliases."`
 }
 
 type blockedKeys struct {
-	Name    text `key:"name" needed:"yes" means:"The package."`
-	Version text `key:"version" means:"Which versions. All of them if absent."`
+	Name    textValue `key:"name" needed:"yes" means:"The package."`
+	Version textValue `key:"version" means:"Which versions. All of them if absent."`
 }
 
 type namespaceKeys struct {
 	Ecosystem ecosystem `key:"ecosystem" needed:"yes" means:"Whose names they are."`
-	Pattern   text      `key:"pattern" needed:"yes" means:"A name, or the beginning of one followed by *."`
+	Pattern   textValue `key:"pattern" needed:"yes" means:"A name, or the beginning of one followed by *."`
 	Upstream  indexURL  `key:"upstream" needed:"yes" means:"The index that these names come from, without credentials."`
 }
 
@@ -111,10 +111,10 @@ type hostKeys struct {
 	Port portNumber `key:"port" means:"The one port. 80 and 443 if absent."`
 	TCP  bool       `key:"tcp" means:"Lets protocols other than TLS and HTTP pass, by the host's address alone. It needs a port that is not 80 or 443."`
 
-	Methods      []method   `key:"methods" means:"The methods that a request may have. Every one if absent. GET does not bring HEAD along."`
-	Paths        []pathForm `key:"paths" means:"The paths that a request may have: * is any characters in a segment, ** any number of segments. Every one if absent."`
-	MaxBody      byteSize   `key:"max_body" means:"How many bytes a request may carry, like 64kB or 1MB."`
-	DenyPatterns []text     `key:"deny_patterns" means:"Regular expressions that may not be found in a request: its target, its header, its body."`
+	Methods      []method    `key:"methods" means:"The methods that a request may have. Every one if absent. GET does not bring HEAD along."`
+	Paths        []pathForm  `key:"paths" means:"The paths that a request may have: * is any characters in a segment, ** any number of segments. Every one if absent."`
+	MaxBody      byteSize    `key:"max_body" means:"How many bytes a request may carry, like 64kB or 1MB."`
+	DenyPatterns []textValue `key:"deny_patterns" means:"Regular expressions that may not be found in a request: its target, its header, its body."`
 
 	Git gitKeys `key:"git" means:"Repositories that can be fetched or pushed over HTTPS. It stands alone; other requests need an entry of their own."`
 }
@@ -150,7 +150,7 @@ type injectKeys struct {
 }
 
 type ruleKeys struct {
-	Name             text          `key:"name" needed:"yes" means:"Names the rule in refusals and records."`
+	Name             textValue     `key:"name" needed:"yes" means:"Names the rule in refusals and records."`
 	Condition        conditionKeys `key:"condition" needed:"yes" means:"When the rule applies."`
 	Action           ruleAction    `key:"action" needed:"yes" means:"allow and audit permit, deny and block refuse, approve has a person asked about a call of a tool."`
 	Priority         priority      `key:"priority" means:"The highest comes first. 0 if absent."`
@@ -161,14 +161,14 @@ type ruleKeys struct {
 }
 
 type conditionKeys struct {
-	Field    text     `key:"field" needed:"yes" means:"command, code, tool (or tool_name), arguments, arguments.NAME or action."`
-	Operator operator `key:"operator" needed:"yes" means:"How the field is compared with the value."`
-	Value    operand  `key:"value" needed:"yes" means:"A text, for an argument of a tool also a number, true or false; a list of such for in and not_in; a regular expression for matches."`
+	Field    textValue `key:"field" needed:"yes" means:"command, code, tool (or tool_name), arguments, arguments.NAME or action."`
+	Operator operator  `key:"operator" needed:"yes" means:"How the field is compared with the value."`
+	Value    operand   `key:"value" needed:"yes" means:"A text, for an argument of a tool also a number, true or false; a list of such for in and not_in; a regular expression for matches."`
 }
 
 type environmentKeys struct {
 	Mode     environmentMode `key:"mode" needed:"yes" means:"ephemeral: the sandbox is gone after the run. persistent is not offered yet."`
-	Baseline text            `key:"baseline" means:"The snapshot that a persistent environment is compared with."`
+	Baseline textValue       `key:"baseline" means:"The snapshot that a persistent environment is compared with."`
 }
 
 type networkKeys struct {

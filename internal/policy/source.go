@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 const (
@@ -145,7 +145,7 @@ func checkNodes(source string, n *yaml.Node, depth int, count *int, problems *Pr
 
 // plainASCII keeps a document's text short in messages, and ASCII.
 func plainASCII(s string, most int) string {
-	return excerpt.Of(strings.Map(func(r rune) rune {
+	return text.Shorten(strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
 		}

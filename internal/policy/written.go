@@ -3,15 +3,15 @@ package policy
 import (
 	"reflect"
 
+	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 )
 
 // The kinds of values in a document. Each says how it is written, as far as a JSON Schema
 // can tell; the compiler asks for more.
 type (
-	text            string
+	textValue       string
 	anyText         string   // may be empty
 	freeObject      struct{} // whatever its author likes
 	engineName      string
@@ -83,7 +83,7 @@ const (
 func plainForms() map[reflect.Type]node {
 	return map[reflect.Type]node{
 		reflect.TypeFor[bool]():           {{"type", "boolean"}},
-		reflect.TypeFor[text]():           {{"type", "string"}, {"minLength", 1}},
+		reflect.TypeFor[textValue]():      {{"type", "string"}, {"minLength", 1}},
 		reflect.TypeFor[anyText]():        {{"type", "string"}},
 		reflect.TypeFor[freeObject]():     {{"type", "object"}},
 		reflect.TypeFor[engineName]():     matching(`^[a-z][a-z0-9-]{0,39}$`),

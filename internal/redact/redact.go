@@ -8,10 +8,10 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // longest bounds the secrets of which a part may stand where a text is cut, in bytes as they are
@@ -41,22 +41,22 @@ func (m Masker) Text(text string) string {
 // Text is a text without the keys and tokens that it has.
 func Text(text string) string { return usual().Text(text) }
 
-// Cut is excerpt.Of of a text without the secrets that it has: a text of at most so many bytes
+// Cut is text.Shorten of a text without the secrets that it has: a text of at most so many bytes
 // stays as it is, and is masked by whoever keeps it.
-func Cut(text string, most int) string {
-	if len(text) <= most {
-		return text
+func Cut(content string, most int) string {
+	if len(content) <= most {
+		return content
 	}
-	looked := min(len(text), most+longest)
-	return excerpt.Of(Text(text[:looked])+text[looked:], most)
+	looked := min(len(content), most+longest)
+	return text.Shorten(Text(content[:looked])+content[looked:], most)
 }
 
-// Sealed is excerpt.Sealed of a text without the secrets that it has, and the seal is of that: a text of
+// Sealed is text.Seal of a text without the secrets that it has, and the seal is of that: a text of
 // at most so many bytes stays as it is, and is masked by whoever keeps it.
-func Sealed(text string, most int) string {
-	if len(text) <= most && utf8.ValidString(text) {
-		return text
+func Sealed(content string, most int) string {
+	if len(content) <= most && utf8.ValidString(content) {
+		return content
 	}
-	looked := min(len(text), most+longest)
-	return excerpt.Sealed(Text(text[:looked])+text[looked:], most)
+	looked := min(len(content), most+longest)
+	return text.Seal(Text(content[:looked])+content[looked:], most)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Refusal is one thing that a sandbox was refused.
@@ -102,4 +102,4 @@ func Subject(r Refusal) string {
 }
 
 // Line keeps what others wrote from drawing on a terminal: it is printable.Line.
-func Line(s string) string { return printable.Line(s) }
+func Line(s string) string { return text.Line(s) }

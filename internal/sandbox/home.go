@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // homeMounts are the mounts of what a request keeps of its home directory; none if it keeps
@@ -133,7 +133,7 @@ func (h *homeRoom) whyEnded(kept agenthome.Kept, disk int64) error {
 	case kept.Past != "" && kept.Bytes <= disk:
 		return fault.New(fault.ErrExhausted, "its home %s %s, so that not all of it could be looked at, and it can't be seen how much it has", kept.Name, kept.Past)
 	case kept.Large:
-		return fault.New(fault.ErrExhausted, "its home %s has %d MiB in %s, and its disk is %d MiB", kept.Name, kept.Bytes>>20, excerpt.Count(kept.Entries, "file or directory", "files and directories"), disk>>20)
+		return fault.New(fault.ErrExhausted, "its home %s has %d MiB in %s, and its disk is %d MiB", kept.Name, kept.Bytes>>20, text.Count(kept.Entries, "file or directory", "files and directories"), disk>>20)
 	case kept.Unread:
 		return fault.New(fault.ErrExhausted, "its processes hold more open files and mappings than are looked at (%d), or some that take too long, so that it can't be seen how much its home %s has", agenthome.MostDescriptors, kept.Name)
 	}

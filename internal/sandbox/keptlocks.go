@@ -10,10 +10,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // keptLocks are the lockfiles that sandboxes were made with, in files by their digests. Those of the

@@ -168,7 +168,7 @@ func digestOf(req Request) (string, error) {
 		Account                                                                    Account
 		HostUID, HostGID                                                           int
 		Narrowing                                                                  policy.Narrowing `json:",omitzero"`
-		Home                                                                       agenthome.Home       `json:",omitzero"`
+		Home                                                                       agenthome.Home   `json:",omitzero"`
 		Keeps, MadeFrom                                                            []string         `json:",omitempty"`
 	}{
 		Run: req.Run, Task: req.Task, Template: req.Template, Engine: req.Engine, PolicySource: req.PolicySource, Workdir: req.Workdir,

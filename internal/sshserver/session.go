@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Bounds of what a client says before its command starts.
@@ -258,4 +258,4 @@ func userInside(login string) string {
 }
 
 // quoted is what a client said, for a message.
-func quoted(s string) string { return strconv.QuoteToASCII(excerpt.Of(s, 64)) }
+func quoted(s string) string { return strconv.QuoteToASCII(text.Shorten(s, 64)) }

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // keptTools is the folder in the store where fetched artifacts stay for later
@@ -113,7 +113,7 @@ func (b *debianBuild) fetchMissing(ctx context.Context, pins []pin, kept string)
 	if b.store.opt.Fetcher == nil {
 		return fault.New(fault.ErrUnavailable, "the tools of the template %s come through the gateway: cofferdam template build %s fetches them", b.layout.name, b.layout.name)
 	}
-	b.reportStep(Progress{Step: "tools", Detail: fmt.Sprintf("fetching %s through the gateway", excerpt.Count(len(missing), "file", "files"))})
+	b.reportStep(Progress{Step: "tools", Detail: fmt.Sprintf("fetching %s through the gateway", text.Count(len(missing), "file", "files"))})
 	dir := filepath.Join(b.place, "fetched")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return diskFault(err, b.store.dir)

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // install is what a command begins with that asks apt for packages. There is no apt in a
@@ -80,7 +80,7 @@ func (i *install) readWords(words []string) error {
 			recommends = false
 		case word == "--yes" || word == "--assume-yes" || word == "--quiet" || word == "--fix-missing" || yesOptions.MatchString(word):
 		case strings.HasPrefix(word, "-"):
-			return fault.Invalid("apt-get: the option %s is not known here: there are --yes, --quiet, --fix-missing and --no-install-recommends", excerpt.Of(word, 80))
+			return fault.Invalid("apt-get: the option %s is not known here: there are --yes, --quiet, --fix-missing and --no-install-recommends", text.Shorten(word, 80))
 		case what == "":
 			what = word
 		default:
@@ -93,14 +93,14 @@ func (i *install) readWords(words []string) error {
 	case (what == "update" || what == "clean") && len(names) == 0: // the lists are always today's, and nothing is left to clean
 		return nil
 	}
-	return fault.Invalid("apt-get %s is not done in a build: there are update, install NAMES and clean", excerpt.Of(strings.Join(words, " "), 80))
+	return fault.Invalid("apt-get %s is not done in a build: there are update, install NAMES and clean", text.Shorten(strings.Join(words, " "), 80))
 }
 
 // addNames takes the names of one install.
 func (i *install) addNames(names []string, recommends bool) error {
 	for _, name := range names {
 		if !debian.ValidName(name) {
-			return fault.Invalid("apt-get install: %q is no name of a package, with or without =VERSION", excerpt.Of(name, 100))
+			return fault.Invalid("apt-get install: %q is no name of a package, with or without =VERSION", text.Shorten(name, 100))
 		}
 	}
 	i.names, i.recommends = append(i.names, names...), i.recommends || recommends

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Builder makes templates and remembers how. Safe for concurrent use.
@@ -172,7 +172,7 @@ func (b *Builder) Receive(ticket string, body io.Reader) error {
 func (b *Builder) findBuild(owner, template, id string) (*going, error) {
 	g := b.builds[id]
 	if g == nil || g.Owner != owner || g.Template != template {
-		return nil, fault.New(fault.ErrNotFound, "there is no build %q of the template %q", excerpt.Of(id, 80), excerpt.Of(template, 80))
+		return nil, fault.New(fault.ErrNotFound, "there is no build %q of the template %q", text.Shorten(id, 80), text.Shorten(template, 80))
 	}
 	return g, nil
 }

@@ -3,8 +3,8 @@ package templatebuild_test
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 )
 
 // begins announces and starts a build of a token's that goes on until s.hold is closed, and tells its id.

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 )
 
 // shop has a builder over pretended sandboxes, whose commands end as the test says.
@@ -38,8 +38,8 @@ type shop struct {
 	written  map[string]string
 	records  []admission.Build
 	answer   func(c sandbox.Command) (exit channel.Exit, output string)
-	hold     chan struct{} // commands called "wait" end when it is closed
-	unlogged templatebuild.Status  // "" or a stage whose record can't be written
+	hold     chan struct{}        // commands called "wait" end when it is closed
+	unlogged templatebuild.Status // "" or a stage whose record can't be written
 	keeping  error
 	kept     func() // nil: nobody is told that a sandbox is being kept
 	removing error

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Entry is a line of a build's log.
@@ -42,20 +42,20 @@ type journal struct {
 }
 
 // addLine writes a line; of the builder's own, which are few, all are kept.
-func (j *journal) addLine(level Level, step, text string, own bool) {
+func (j *journal) addLine(level Level, step, content string, own bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	text = excerpt.Of(strings.ToValidUTF8(text, "\uFFFD"), maxLine)
+	content = text.Shorten(strings.ToValidUTF8(content, "\uFFFD"), maxLine)
 	if !own {
 		if j.full {
 			return
 		}
-		if j.full = len(j.entries) >= maxLines || j.size+len(text) > maxLog; j.full {
-			text = "what the commands of this build write from here on is not kept"
+		if j.full = len(j.entries) >= maxLines || j.size+len(content) > maxLog; j.full {
+			content = "what the commands of this build write from here on is not kept"
 		}
 	}
-	j.size += len(text)
-	j.entries = append(j.entries, Entry{Time: time.Now().UTC(), Level: level, Step: step, Text: text})
+	j.size += len(content)
+	j.entries = append(j.entries, Entry{Time: time.Now().UTC(), Level: level, Step: step, Text: content})
 }
 
 // entriesFrom are the entries from an offset on, as many as asked for.

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 //go:embed copy.sh
@@ -71,7 +71,7 @@ func (j *job) placeFiles(ctx context.Context, t task) error {
 	case err != nil:
 		return err
 	case exit.Code == notHis:
-		return fault.New(fault.ErrForbidden, "%s can't be written to", excerpt.Of(c.dest, 200))
+		return fault.New(fault.ErrForbidden, "%s can't be written to", text.Shorten(c.dest, 200))
 	}
 	return p.failure(exit)
 }
@@ -124,7 +124,7 @@ func (j *job) makeDir(ctx context.Context, dir, user string) error {
 	}
 	info, err := j.b.cfg.Sandboxes.File(ctx, j.box, channel.File{Op: channel.FileStat, Path: dir, User: "root"})
 	if err == nil && info.Kind != channel.KindDir && info.Leads != channel.KindDir {
-		return fault.New(fault.ErrConflict, "%s is there, and is no directory", excerpt.Of(dir, 200))
+		return fault.New(fault.ErrConflict, "%s is there, and is no directory", text.Shorten(dir, 200))
 	}
 	return err
 }

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // launch starts the start command, if there is one.
@@ -14,7 +14,7 @@ func (j *job) launch(ctx context.Context, final setting) (*process, error) {
 	if j.recipe.Start == "" {
 		return nil, nil //nolint:nilnil // a process that is not there never breaks
 	}
-	j.g.log.addLine(Info, StepFinalize, "start: "+excerpt.Of(j.recipe.Start, 300), true)
+	j.g.log.addLine(Info, StepFinalize, "start: "+text.Shorten(j.recipe.Start, 300), true)
 	c := j.shellCommand(final, j.recipe.Start)
 	c.Timeout = 0 // it lives on in the template
 	return j.startCommand(ctx, StepFinalize, c)

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Recipe is what is built.
@@ -116,7 +116,7 @@ func (now *setting) makeTask(i int, s Step, account sandbox.Account) (task, erro
 // stepNumber is a step's in messages.
 func stepNumber(i int) string { return strconv.Itoa(i + 1) }
 
-func titleOf(s Step) string { return excerpt.Of(s.Type+" "+strings.Join(s.Args, " "), 300) }
+func titleOf(s Step) string { return text.Shorten(s.Type+" "+strings.Join(s.Args, " "), 300) }
 
 func checkText(texts ...string) error {
 	for _, text := range texts {
@@ -143,7 +143,7 @@ func (now *setting) applyStep(s Step, t *task, account sandbox.Account) (err err
 		}
 		if arg(1) != "" {
 			if t.setting.user, err = userOf(arg(1), account); err != nil { // clients look for the words
-				return fault.Invalid("failed to run command '%s': command failed: unauthenticated: invalid username: '%s': %v", excerpt.Of(t.command, 80), excerpt.Of(arg(1), 40), err)
+				return fault.Invalid("failed to run command '%s': command failed: unauthenticated: invalid username: '%s': %v", text.Shorten(t.command, 80), text.Shorten(arg(1), 40), err)
 			}
 		}
 		if isInstall(t.command) {
@@ -167,7 +167,7 @@ func (now *setting) applyStep(s Step, t *task, account sandbox.Account) (err err
 	case kindUser:
 		now.user, err = userOf(arg(0), account)
 	default:
-		return fault.Invalid("there is no step %q: there are RUN, COPY, ENV, WORKDIR and USER", excerpt.Of(s.Type, 40))
+		return fault.Invalid("there is no step %q: there are RUN, COPY, ENV, WORKDIR and USER", text.Shorten(s.Type, 40))
 	}
 	return err
 }
@@ -208,7 +208,7 @@ func (now *setting) setEnv(args []string) error {
 	}
 	for i := 0; i < len(args); i += 2 {
 		if !variableName.MatchString(args[i]) {
-			return fault.Invalid("%q can't be the name of a variable", excerpt.Of(args[i], 80))
+			return fault.Invalid("%q can't be the name of a variable", text.Shorten(args[i], 80))
 		}
 		if now.env[args[i]] = args[i+1]; len(now.env) > mostVariables {
 			return fault.Invalid("the template's steps set more than %d variables", mostVariables)
@@ -229,7 +229,7 @@ func userOf(name string, account sandbox.Account) (string, error) {
 	case "root":
 		return "root", nil
 	}
-	return "", fault.Invalid("there is no user %q: there are %s and root, and a build makes no others", excerpt.Of(name, 40), own)
+	return "", fault.Invalid("there is no user %q: there are %s and root, and a build makes no others", text.Shorten(name, 40), own)
 }
 
 func absolute(dir, workdir string) string {
@@ -247,13 +247,13 @@ func (t *task) readCopy(source, dest, owner, mode string, now *setting, account 
 	case source == "" || dest == "":
 		return fault.Invalid("a COPY step has a source and a destination")
 	case !validHash(t.hash):
-		return fault.Invalid("a COPY step names its files by a SHA-256 in hexadecimal, and not by %q", excerpt.Of(t.hash, 80))
+		return fault.Invalid("a COPY step names its files by a SHA-256 in hexadecimal, and not by %q", text.Shorten(t.hash, 80))
 	case mode != "" && !octalMode.MatchString(mode):
-		return fault.Invalid("%q is no mode in octal", excerpt.Of(mode, 40))
+		return fault.Invalid("%q is no mode in octal", text.Shorten(mode, 40))
 	}
 	c := copying{source: path.Clean(source), dest: absolute(dest, now.workdir), user: now.user, mode: mode}
 	if path.IsAbs(c.source) || c.source == ".." || strings.HasPrefix(c.source, "../") {
-		return fault.Invalid("the source %q is not in the template's directory", excerpt.Of(source, 200))
+		return fault.Invalid("the source %q is not in the template's directory", text.Shorten(source, 200))
 	}
 	if at := strings.IndexAny(c.source, "*?[{!"); at >= 0 {
 		c.source, c.pattern = path.Dir(c.source[:at]+"x"), true

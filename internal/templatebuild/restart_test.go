@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 )
 
 // TestAResultThatIsThereIsOnRecord: a build whose daemon was killed between its result and the record of that

@@ -11,10 +11,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // doStep does one, in the setting of those before, which it may change.
@@ -195,12 +195,12 @@ func (p *process) failure(exit channel.Exit) error {
 	case exit.TimedOut:
 		why = "the command ran out of time"
 	case exit.Error != "":
-		why += ": " + excerpt.Of(exit.Error, 300)
+		why += ": " + text.Shorten(exit.Error, 300)
 	case exit.Code == 0:
 		return nil
 	default: // the two come in any order, and what went wrong is told on the second
 		if last := cmp.Or(p.last[Warn], p.last[Info]); last != "" {
-			why += ": " + excerpt.Of(last, 300)
+			why += ": " + text.Shorten(last, 300)
 		}
 	}
 	return fault.New(fault.ErrConflict, "%s", why)

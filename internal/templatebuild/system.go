@@ -12,10 +12,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 //go:embed install.sh
@@ -102,7 +102,7 @@ func titles(all []debian.Package) string {
 	for _, p := range all {
 		names, size = append(names, p.Name+" "+p.Version), size+p.Size
 	}
-	return fmt.Sprintf("%s with %d KiB: %s", excerpt.Count(len(all), "package", "packages"), size>>10, excerpt.Of(strings.Join(names, ", "), 2_000))
+	return fmt.Sprintf("%s with %d KiB: %s", text.Count(len(all), "package", "packages"), size>>10, text.Shorten(strings.Join(names, ", "), 2_000))
 }
 
 // asRoot is a script that root runs for a step. The policy's rules see the step.

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Bounds of what is uploaded.
@@ -70,7 +70,7 @@ func (u *uploads) folder(owner string) string {
 // issueTicket hands out a ticket, and tells whether the upload is there already.
 func (u *uploads) issueTicket(owner sandbox.Owner, hash string) (present bool, secret string, err error) {
 	if !validHash(hash) {
-		return false, "", fault.Invalid("%q is no SHA-256 in hexadecimal", excerpt.Of(hash, 80))
+		return false, "", fault.Invalid("%q is no SHA-256 in hexadecimal", text.Shorten(hash, 80))
 	}
 	now := time.Now()
 	path := filepath.Join(u.folder(owner.Token), hash)

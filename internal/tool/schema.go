@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Schema says which arguments a tool takes. It is safe for concurrent use.
@@ -122,7 +122,7 @@ func (s *Schema) Judge(a Arguments) error {
 	}
 	var all []string
 	complaints(wrong, &all)
-	return fault.Invalid("the arguments are not what the tool takes: %s", excerpt.Of(strings.Join(all, "; "), maxComplaint))
+	return fault.Invalid("the arguments are not what the tool takes: %s", text.Shorten(strings.Join(all, "; "), maxComplaint))
 }
 
 // complaints collects what is wrong at the ends of a tree of errors.

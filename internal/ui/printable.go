@@ -5,17 +5,17 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Printable is printable.Line: one line of s that no terminal takes for an instruction.
-func Printable(s string) string { return printable.Line(s) }
+func Printable(s string) string { return text.Line(s) }
 
 // PrintableName is printable.Name, for names from inside: one line, and no two are written alike.
-func PrintableName(s string) string { return printable.Name(s) }
+func PrintableName(s string) string { return text.Name(s) }
 
-// PrintableText is printable.Text, for text of our own of several lines.
-func PrintableText(s string) string { return printable.Text(s) }
+// PrintableText is text.Lines, for text of our own of several lines.
+func PrintableText(s string) string { return text.Lines(s) }
 
 // printableJSON does the same to JSON: in it only strings can hold such
 // characters, and there an escape means the same character. Go's encoder
@@ -27,10 +27,10 @@ func printableJSON(data []byte) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			b.WriteString(`\ufffd`)
-		case printable.Hostile(r) && r > 0xffff:
+		case text.Hostile(r) && r > 0xffff:
 			r -= 0x10000
 			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-		case printable.Hostile(r) && !strings.ContainsRune("\n\t", r):
+		case text.Hostile(r) && !strings.ContainsRune("\n\t", r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 func TestPrintable(t *testing.T) {
@@ -39,7 +39,7 @@ func FuzzPrintable(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, got := range []string{Printable(s), PrintableText(s)} {
-			if !utf8.ValidString(got) || strings.ContainsFunc(strings.NewReplacer("\n", "", "\t", "").Replace(got), printable.Hostile) {
+			if !utf8.ValidString(got) || strings.ContainsFunc(strings.NewReplacer("\n", "", "\t", "").Replace(got), text.Hostile) {
 				t.Fatalf("%q became %q", s, got)
 			}
 		}
@@ -48,7 +48,7 @@ func FuzzPrintable(f *testing.F) {
 			t.Fatal(err)
 		}
 		shown := printableJSON(data)
-		if strings.ContainsFunc(shown, printable.Hostile) {
+		if strings.ContainsFunc(shown, text.Hostile) {
 			t.Fatalf("%q became %q", data, shown)
 		}
 		var before, after string

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Age is a duration in its largest unit.
@@ -46,7 +46,7 @@ func Moment(t time.Time) string {
 }
 
 // Plural is a number with its noun.
-func Plural(n int, one, more string) string { return excerpt.Count(n, one, more) }
+func Plural(n int, one, more string) string { return text.Count(n, one, more) }
 
 // Noun is the noun for so many.
 func Noun(n int, one, more string) string {
@@ -67,7 +67,7 @@ func JoinWords(words []string) string {
 // ShellWords shows a command on one line, not too long.
 func ShellWords(argv []string) string {
 	const most = 80
-	return excerpt.Of(ShellLine(argv), most)
+	return text.Shorten(ShellLine(argv), most)
 }
 
 // ShellLine is a command as a POSIX shell reads it back.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Itself is the guest (see package fairqueue) for whom a gateway asks what no sandbox has it

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Pick gives the changes at or below paths, in their order, with the directories that they
@@ -75,9 +75,9 @@ func (w *Workspace) Apply(ctx context.Context, changes []Change, force bool) (ap
 		before, was := w.list.Entries[c.Path]
 		switch meanwhile := now.judged(ctx, c, before, was).Conflict; {
 		case c.Refused != "":
-			err = fmt.Errorf("%s is left out: %s", printable.Name(c.Path), c.Refused)
+			err = fmt.Errorf("%s is left out: %s", text.Name(c.Path), c.Refused)
 		case meanwhile != "" && !force:
-			err = fmt.Errorf("%s is left out: %s", printable.Name(c.Path), meanwhile)
+			err = fmt.Errorf("%s is left out: %s", text.Name(c.Path), meanwhile)
 		default:
 			err = leftOut(c, bringChange(dir, copied, c))
 		}
@@ -106,11 +106,11 @@ func (w *Workspace) settlePath(original, copied *os.Root, c Change) []error {
 	}
 	here, err := original.Lstat(c.Path)
 	if err != nil {
-		return []error{fmt.Errorf("%s is brought over, and can't be looked at: %w", printable.Name(c.Path), err)}
+		return []error{fmt.Errorf("%s is brought over, and can't be looked at: %w", text.Name(c.Path), err)}
 	}
 	there, err := copied.Lstat(c.Path)
 	if err != nil {
-		return []error{fmt.Errorf("%s is brought over, and can't be looked at: %w", printable.Name(c.Path), err)}
+		return []error{fmt.Errorf("%s is brought over, and can't be looked at: %w", text.Name(c.Path), err)}
 	}
 	w.list.Entries[c.Path] = Entry{Kind: c.Kind, Target: c.Target, Original: stampOf(here), Copy: stampOf(there)}
 	return nil
@@ -121,7 +121,7 @@ func leftOut(c Change, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s is left out: %w", printable.Name(c.Path), err)
+	return fmt.Errorf("%s is left out: %w", text.Name(c.Path), err)
 }
 
 // bringChange brings over one change. A new file belongs to the owner of the directory that it is in.

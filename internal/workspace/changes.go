@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // How a path has changed.
@@ -143,7 +143,7 @@ func (c *comparison) judged(ctx context.Context, change Change, before Entry, wa
 	info, err := c.original.Lstat(change.Path)
 	switch there := err == nil; {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		change.Conflict = "the original can't be looked at: " + printable.Line(err.Error())
+		change.Conflict = "the original can't be looked at: " + text.Line(err.Error())
 	case there && !was:
 		if change.Kind != Dir || !info.IsDir() {
 			change.Conflict = "the original has one of its own since"
@@ -195,7 +195,7 @@ func (c *comparison) workedIn(ctx context.Context, dir string) string {
 	case errors.Is(err, errWorked):
 		return err.Error()
 	}
-	return "the original can't be looked at: " + printable.Line(err.Error())
+	return "the original can't be looked at: " + text.Line(err.Error())
 }
 
 // refusal is why a change can't be brought over.

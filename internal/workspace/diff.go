@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/linediff"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // mostDiffed is how large a file may be, before and after, of which lines are compared.
@@ -19,12 +19,12 @@ const mostDiffed = 256 << 10
 // line that names it; the lines of its content are as they are, and whoever shows them makes them
 // printable. A file that is no text, too large, or in conflict is one line that says so.
 func (w *Workspace) Diff(c Change) (string, error) {
-	name := printable.Name(c.Path)
+	name := text.Name(c.Path)
 	switch {
 	case c.Kind == Dir:
 		return fmt.Sprintf("%s directory %s\n", c.How, name), nil
 	case c.Kind == Link:
-		return fmt.Sprintf("%s link %s -> %s\n", c.How, name, printable.Name(c.Target)), nil
+		return fmt.Sprintf("%s link %s -> %s\n", c.How, name, text.Name(c.Target)), nil
 	case c.Kind != File:
 		return fmt.Sprintf("%s %s, which is no file\n", c.How, name), nil
 	}
@@ -43,14 +43,14 @@ func (w *Workspace) Diff(c Change) (string, error) {
 	if !old || !young {
 		return mode + fmt.Sprintf("%s %s, whose lines are not compared: it is no text, or larger than %d kB\n", c.How, name, mostDiffed>>10), nil
 	}
-	text := linediff.Unified(nameOr(c.How == Added, "a/"+c.Path), nameOr(c.How == Removed, "b/"+c.Path), before, after)
-	if text == "" {
-		text = map[How]string{
+	content := linediff.Unified(nameOr(c.How == Added, "a/"+c.Path), nameOr(c.How == Removed, "b/"+c.Path), before, after)
+	if content == "" {
+		content = map[How]string{
 			Added:   fmt.Sprintf("added %s, which is empty\n", name),
 			Removed: fmt.Sprintf("removed %s, which was empty\n", name),
 		}[c.How]
 	}
-	return mode + text, nil
+	return mode + content, nil
 }
 
 // modeLine says of a file that it becomes a program, or is none any more, whatever becomes of its lines; "": neither.
@@ -74,7 +74,7 @@ func (w *Workspace) modeLine(c Change) (string, error) {
 	if was == c.Executable {
 		return "", nil
 	}
-	return fmt.Sprintf("%s %s: executable %v\n", c.How, printable.Name(c.Path), c.Executable), nil
+	return fmt.Sprintf("%s %s: executable %v\n", c.How, text.Name(c.Path), c.Executable), nil
 }
 
 // sideOf reads one side of a change. lined is false for what has no lines.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // originalDir is a directory of the original in which something is brought over.
@@ -20,7 +20,7 @@ type originalDir struct {
 func openPlace(original *hostpath.Path, name string) (originalDir, error) {
 	path, err := original.Below(name, hostpath.Identity{Type: hostpath.Dir})
 	if err != nil {
-		return originalDir{}, fmt.Errorf("%s is no directory of the original: %w", printable.Name(name), err)
+		return originalDir{}, fmt.Errorf("%s is no directory of the original: %w", text.Name(name), err)
 	}
 	defer path.Close()
 	dir, err := path.Root()

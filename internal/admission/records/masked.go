@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // maskedLog is an audit log that has no secrets in the text which others wrote.

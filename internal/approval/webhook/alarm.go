@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // EventAlarm is the event of an alarm in the log; it is about no request.
@@ -133,7 +133,7 @@ func alarmText(r audit.Record) string {
 	if about != "" {
 		about += ": "
 	}
-	lines := []string{slackEscape(fmt.Sprintf("ALARM: %s%s", about, excerpt.Sealed(r.Reason, maxText)))}
+	lines := []string{slackEscape(fmt.Sprintf("ALARM: %s%s", about, text.Seal(r.Reason, maxText)))}
 	if r.Run != "" {
 		lines = append(lines, slackEscape("Run: "+r.Run))
 	}

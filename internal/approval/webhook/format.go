@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Format is how an event is told.
@@ -137,31 +136,31 @@ func slackText(e approval.Event) string {
 	line := func(format string, args ...any) { lines = append(lines, slackEscape(fmt.Sprintf(format, args...))) }
 	switch e.Name {
 	case approval.EventAsked:
-		line("%s waits for approval (%s): %s", what, which, excerpt.Sealed(r.Reason, maxText))
+		line("%s waits for approval (%s): %s", what, which, text.Seal(r.Reason, maxText))
 	case approval.EventApproved, approval.EventDenied:
 		if r.Answer != nil {
-			line("%s was %s by %s (%s, scope %s) %s", what, e.Name, r.Answer.By, which, r.Answer.Scope, excerpt.Sealed(r.Answer.Reason, maxText))
+			line("%s was %s by %s (%s, scope %s) %s", what, e.Name, r.Answer.By, which, r.Answer.Scope, text.Seal(r.Answer.Reason, maxText))
 		}
 	case approval.EventJoined:
 		line("%s is asked for by %d runs now, or more is known of it (%s)", what, r.Asked, which)
 	case approval.EventExpired, approval.EventRevoked, approval.EventSuperseded:
-		line("%s: %s %s: %s", r.ID, what, e.Name, excerpt.Sealed(r.Ended, maxText))
+		line("%s: %s %s: %s", r.ID, what, e.Name, text.Seal(r.Ended, maxText))
 	}
 	if e.Name == approval.EventAsked && len(r.Asks) > 0 {
 		if a := r.Asks[0]; a.Task != "" {
-			line("Task: %s", excerpt.Sealed(a.Task, maxText))
+			line("Task: %s", text.Seal(a.Task, maxText))
 		}
 		if a := r.Asks[0]; a.Because != "" {
-			line("The agent says: %s", excerpt.Sealed(a.Because, maxText))
+			line("The agent says: %s", text.Seal(a.Because, maxText))
 		}
 		if worst, ok := r.Evidence.Vulnerabilities.Worst(); ok {
-			line("Its known vulnerabilities: %d, the worst: %s", r.Evidence.Vulnerabilities.Count(), excerpt.Sealed(worst.String(), maxText))
+			line("Its known vulnerabilities: %d, the worst: %s", r.Evidence.Vulnerabilities.Count(), text.Seal(worst.String(), maxText))
 		}
 		if r.Evidence.Similar != "" {
-			line("Its name is near to that of a popular package: %s", excerpt.Sealed(r.Evidence.Similar, maxText))
+			line("Its name is near to that of a popular package: %s", text.Seal(r.Evidence.Similar, maxText))
 		}
 		if worst := r.Evidence.Findings; len(worst) > 0 {
-			line("Look at %d findings, the first: %s", r.Evidence.Count("findings"), excerpt.Sealed(worst[0], maxText))
+			line("Look at %d findings, the first: %s", r.Evidence.Count("findings"), text.Seal(worst[0], maxText))
 		}
 		line("cofferdam approvals show %s", r.ID)
 	}
@@ -171,7 +170,7 @@ func slackText(e approval.Event) string {
 // slackEscape keeps text from being read as markup, mentions or links, and from
 // hiding or reordering what stands beside it.
 func slackEscape(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "://", ": //").Replace(printable.Line(s))
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "://", ": //").Replace(text.Line(s))
 }
 
 // maxText bounds others' text in a sentence.

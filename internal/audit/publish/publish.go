@@ -20,12 +20,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Config says what goes where. At least one of File, Command and URL is set.
@@ -170,7 +170,7 @@ func (p *Publisher) report(i int, size int64, err error) {
 		p.config.Log.Warn("a log checkpoint could not be published; it is tried again", "to", t.Name, "err", err)
 	}
 	if err != nil {
-		t.Failure = excerpt.Of(err.Error(), maxFailure)
+		t.Failure = text.Shorten(err.Error(), maxFailure)
 	} else {
 		*t = audit.PublishedTo{Name: t.Name, Size: size, Time: now}
 	}

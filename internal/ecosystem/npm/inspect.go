@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
-	"github.com/cofferdam-dev/cofferdam/internal/contents"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // maxPackageJSON bounds a package.json; the largest real ones have some
@@ -46,7 +46,7 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 	if !ok || t.ran != (file.Kind == policy.KindRan) {
 		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", redact.Cut(file.Name, maxQuoted))
 	}
-	p := &unpacking{ran: t.ran, paths: map[string]bool{}, again: map[string]bool{}, contents: contents.Files{}}
+	p := &unpacking{ran: t.ran, paths: map[string]bool{}, again: map[string]bool{}, contents: digest.Files{}}
 	if err := archive.TarGz(content, content.Size(), p.tarballLimits(), p.visitMember); err != nil {
 		return ecosystem.Inspection{}, err
 	}

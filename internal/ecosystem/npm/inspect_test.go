@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/cofferdam-dev/cofferdam/internal/contents"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
@@ -81,7 +81,7 @@ func TestContentsOfATarball(t *testing.T) {
 		{"binding.gyp", "{}"},
 		{"node_modules/x/package.json", `{"name":"x","version":"1.0.0"}`},
 	}
-	want := contents.Files{}
+	want := digest.Files{}
 	var packed [][2]string
 	for _, f := range append(files, [2]string{"package.json", string(rowOf(""))}) {
 		if err := want.Add(f[0], strings.NewReader(f[1])); err != nil {

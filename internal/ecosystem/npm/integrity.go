@@ -3,7 +3,7 @@ package npm
 import (
 	"encoding/hex"
 
-	"github.com/cofferdam-dev/cofferdam/internal/integrity"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 )
 
 const sha1Size = 20
@@ -12,8 +12,8 @@ const sha1Size = 20
 // which clients check the strongest, and `dist.shasum`, a SHA-1 in hex. It gives
 // "algorithm:<hex>", or "" if there is neither; reason says why a file has none
 // that can be relied on.
-func strongest(sri, shasum string) (digest, reason string) {
-	switch digests, malformed := integrity.Strongest(sri); {
+func strongest(sri, shasum string) (found, reason string) {
+	switch digests, malformed := digest.Strongest(sri); {
 	case malformed != "":
 		return "", "its integrity has a digest of the wrong length"
 	case len(digests) > 1:

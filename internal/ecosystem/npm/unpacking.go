@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
-	"github.com/cofferdam-dev/cofferdam/internal/contents"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/license"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -26,7 +26,7 @@ type unpacking struct {
 	bundled     []ecosystem.Bundled
 	bundledRuns bool // something of a bundled package runs when the package is installed
 	findings    []string
-	contents    contents.Files
+	contents    digest.Files
 	inside      ecosystem.Inside
 	licenses    license.Claims
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/redact"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Bounds of what is looked at and told.
@@ -142,7 +142,7 @@ func comment(file, line string) bool {
 		return false
 	}
 	return strings.HasPrefix(strings.TrimSpace(line), "#") && !strings.ContainsFunc(line, func(r rune) bool {
-		return r == '"' || r == '\'' || r == '{' || r != '\t' && printable.Hostile(r)
+		return r == '"' || r == '\'' || r == '{' || r != '\t' && text.Hostile(r)
 	})
 }
 

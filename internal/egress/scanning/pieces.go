@@ -5,8 +5,8 @@ import (
 	"io"
 	"sort"
 
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // joined is a body in pieces with their lengths, in which a value may lie over two of them. What

@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // viewed is a body that is looked through, while it passes, in the ways in which servers may take it
@@ -28,7 +28,7 @@ type viewed struct {
 type view struct {
 	stream  requestparts.Stream
 	scanner *dlp.Scanner // nil: nothing was read that way
-	waits   int           // bytes that may be a value's beginning
+	waits   int          // bytes that may be a value's beginning
 }
 
 // maxWaiting bounds what waits for the rest of a value, in bytes.

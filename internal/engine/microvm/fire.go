@@ -227,12 +227,12 @@ const (
 
 // carrierCall is a line of JSON; the answer is another.
 type carrierCall struct {
-	Do    string        `json:"do"`
+	Do    string           `json:"do"`
 	State *resumable.State `json:"state,omitempty"`
 }
 
 type carrierAnswer struct {
-	Error string        `json:"error,omitempty"`
+	Error string           `json:"error,omitempty"`
 	State *resumable.State `json:"state,omitempty"`
 }
 

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // Name is what a policy's `isolation` says.
@@ -48,8 +48,8 @@ type Config struct {
 // Engine runs calls. Nothing is compiled before the first.
 type Engine struct {
 	config Config
-	room   *fairqueue.Amounts  // bytes of all calls, by owners
-	life   context.Context //nolint:containedctx // Close ends the calls of all others
+	room   *fairqueue.Amounts // bytes of all calls, by owners
+	life   context.Context    //nolint:containedctx // Close ends the calls of all others
 	end    context.CancelFunc
 	busy   sync.WaitGroup // calls, and makers of machines
 

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 var (
@@ -35,7 +35,7 @@ type Group struct {
 // fetch is one that goes on. value and err are written before done is closed.
 type fetch struct {
 	party *fairqueue.Party // all who want it: what it takes is taken of their shares
-	asked bool         // somebody wants it now, who is told what comes of it; guarded by Group.mu, for good once done is closed
+	asked bool             // somebody wants it now, who is told what comes of it; guarded by Group.mu, for good once done is closed
 	done  chan struct{}
 	value any
 	err   error

@@ -16,11 +16,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Door gives verdicts on pages, and is told what their releases require.
@@ -54,8 +54,8 @@ type Pages struct {
 	rendered *lru.Cache[renderKey, *Rendered]
 	required *memo.Findings[requiredKey, *requirements]
 	heavy    *fairqueue.Shares // for reading and rendering large pages
-	zips     sync.Pool     // of *gzip.Writer, which are large
-	tagKey   []byte        // of the ETags, so that none tells what it is made of
+	zips     sync.Pool         // of *gzip.Writer, which are large
+	tagKey   []byte            // of the ETags, so that none tells what it is made of
 }
 
 // New opens what is kept.

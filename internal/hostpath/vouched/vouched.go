@@ -19,10 +19,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 // mostFiles is how many files are known; the one that was used least lately is forgotten.

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // ReadJSON decodes a request's body of up to most bytes strictly: a field that this
@@ -59,16 +59,16 @@ func explainBody(err error) error {
 	}
 	s, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
-		return fault.Invalid("the request's body is not valid JSON: %s", excerpt.Of(strings.TrimPrefix(err.Error(), "jsontext: "), 200))
+		return fault.Invalid("the request's body is not valid JSON: %s", text.Shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 200))
 	}
-	at := excerpt.Of(strings.TrimPrefix(string(s.JSONPointer), "/"), 100)
+	at := text.Shorten(strings.TrimPrefix(string(s.JSONPointer), "/"), 100)
 	switch {
 	case errors.Is(s.Err, json.ErrUnknownName):
-		return fault.Invalid("the request's body has the unknown field %q; known fields: %s", at, excerpt.Of(strings.Join(fieldsOf(s.GoType), ", "), 1000))
+		return fault.Invalid("the request's body has the unknown field %q; known fields: %s", at, text.Shorten(strings.Join(fieldsOf(s.GoType), ", "), 1000))
 	case at == "":
 		return fault.Invalid("the request's body is a JSON %s; send an object", kindName(s.JSONKind))
 	case s.Err != nil:
-		return fault.Invalid("the request's body is not valid at %q: %s", at, excerpt.Of(s.Err.Error(), 200))
+		return fault.Invalid("the request's body is not valid at %q: %s", at, text.Shorten(s.Err.Error(), 200))
 	}
 	return fault.Invalid("the request's body is not valid at %q: the field takes no JSON %s", at, kindName(s.JSONKind))
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -23,7 +23,7 @@ type Policies interface {
 // token may not use is a fault.ErrForbidden, whether there is one or not.
 func TokenPolicy(from Policies, t token.Token, name string) (*namedpolicy.Named, error) {
 	if !t.May(name) {
-		return nil, fault.New(fault.ErrForbidden, "the token %q may not use the policy %q; it may choose: %s", t.Name, excerpt.Of(name, 64), strings.Join(t.Choices(), ", "))
+		return nil, fault.New(fault.ErrForbidden, "the token %q may not use the policy %q; it may choose: %s", t.Name, text.Shorten(name, 64), strings.Join(t.Choices(), ", "))
 	}
 	return from.Get(name)
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // MaxItems is how many items a list or an object of a request may have, where its field has no tag
@@ -33,7 +33,7 @@ func checkCounts(v reflect.Value, at string, most int) error {
 		return checkFields(v, at)
 	case reflect.Slice, reflect.Array, reflect.Map:
 		if v.Len() > most {
-			return fault.Invalid("the request's %s has %d items; it may have %d", excerpt.Of(at, 100), v.Len(), most)
+			return fault.Invalid("the request's %s has %d items; it may have %d", text.Shorten(at, 100), v.Len(), most)
 		}
 		return checkItems(v, at, most)
 	}

@@ -9,8 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // The wire has no message for an alarm. Clients read of one in the error output of the command or
@@ -91,7 +90,7 @@ func (n *alarmNews) newAlarms(ctx context.Context, sandbox string) (lines []stri
 	}
 	end, _ := n.log.End()
 	if err := n.catchUp(ctx, sandbox, end); err != nil {
-		return []string{fmt.Sprintf("[cofferdam: it is not known whether there was an alarm: %s]", printable.Line(excerpt.Of(err.Error(), maxAlarmText)))}, func() {}
+		return []string{fmt.Sprintf("[cofferdam: it is not known whether there was an alarm: %s]", text.Line(text.Shorten(err.Error(), maxAlarmText)))}, func() {}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,5 +218,5 @@ func alarmLine(r audit.Record) string {
 	if what != "" {
 		what += ": "
 	}
-	return fmt.Sprintf("[cofferdam: ALARM: %s%s; do not use it]", printable.Line(excerpt.Sealed(what, maxAlarmText)), printable.Line(excerpt.Sealed(r.Reason, maxAlarmText)))
+	return fmt.Sprintf("[cofferdam: ALARM: %s%s; do not use it]", text.Line(text.Seal(what, maxAlarmText)), text.Line(text.Seal(r.Reason, maxAlarmText)))
 }

@@ -11,12 +11,12 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // newTemplate announces a build. How much a sandbox may have is the policy's affair.
@@ -199,7 +199,7 @@ func (c templateRoutes) baseRequest(r *keyedRequest, body buildStart, id string)
 		}
 	}
 	req := sandbox.Request{
-		Task: "builds a template from " + excerpt.Of(from, 128), Linger: true, Lifetime: sandbox.Lifetime{TTL: longestBuild},
+		Task: "builds a template from " + text.Shorten(from, 128), Linger: true, Lifetime: sandbox.Lifetime{TTL: longestBuild},
 		Owner: backend.OwnerOf(r.token), User: "token " + r.token.Name, HostUID: c.cfg.HostUID, HostGID: c.cfg.HostGID,
 	}
 	of, err := c.findSource(r.Context(), r.token, from, &req)
@@ -244,24 +244,24 @@ func (c templateRoutes) templateFor(image string) (string, error) {
 	for _, k := range c.offered() {
 		names = append(names, "fromTemplate('"+k.Name+"')")
 	}
-	return "", fault.New(fault.ErrNotFound, "the image %q is not available, because this server pulls no images; begin with one of its own templates: %s", excerpt.Of(image, 120), strings.Join(names, " or "))
+	return "", fault.New(fault.ErrNotFound, "the image %q is not available, because this server pulls no images; begin with one of its own templates: %s", text.Shorten(image, 120), strings.Join(names, " or "))
 }
 
 // buildInfo is how a build stands.
 type buildInfo struct {
-	TemplateID string       `json:"templateID"`
-	BuildID    string       `json:"buildID"`
+	TemplateID string               `json:"templateID"`
+	BuildID    string               `json:"buildID"`
 	Status     templatebuild.Status `json:"status"`
-	Logs       []string     `json:"logs"` // of older servers: always empty
-	LogEntries []buildEntry `json:"logEntries"`
-	Reason     *buildReason `json:"reason,omitempty"`
+	Logs       []string             `json:"logs"` // of older servers: always empty
+	LogEntries []buildEntry         `json:"logEntries"`
+	Reason     *buildReason         `json:"reason,omitempty"`
 }
 
 type buildEntry struct {
-	Timestamp stamp       `json:"timestamp"`
+	Timestamp stamp               `json:"timestamp"`
 	Level     templatebuild.Level `json:"level"`
-	Message   string      `json:"message"`
-	Step      string      `json:"step,omitempty"`
+	Message   string              `json:"message"`
+	Step      string              `json:"step,omitempty"`
 }
 
 type buildReason struct {
@@ -335,13 +335,13 @@ func (c templateRoutes) readBuild(r *keyedRequest, offset, most int) (templatebu
 const entryCopies = 2
 
 // number0 reads a number of a query that is not below 0.
-func number0(text string, absent int) (int, error) {
-	if text == "" {
+func number0(content string, absent int) (int, error) {
+	if content == "" {
 		return absent, nil
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(content)
 	if err != nil || n < 0 {
-		return 0, fault.Invalid("%q is not a number from 0 on", excerpt.Of(text, 40))
+		return 0, fault.Invalid("%q is not a number from 0 on", text.Shorten(content, 40))
 	}
 	return n, nil
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 const maxDepth = 32 // of nested objects and arrays; no message of this protocol has more than six
@@ -63,7 +63,7 @@ func checkObject(d *json.Decoder, depth int) error {
 		key, _ := token.(string) // a key is a string, or Token had failed
 		folded := strings.ToLower(key)
 		if seen[folded] {
-			return errors.New("a key is there twice: " + strconv.Quote(excerpt.Of(key, 40)))
+			return errors.New("a key is there twice: " + strconv.Quote(text.Shorten(key, 40)))
 		}
 		seen[folded] = true
 		if err := checkValue(d, depth); err != nil {
@@ -105,10 +105,10 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	text := strings.Trim(string(data), `"`)
-	v, err := strconv.ParseUint(text, 10, 32)
+	content := strings.Trim(string(data), `"`)
+	v, err := strconv.ParseUint(content, 10, 32)
 	if err != nil {
-		return errors.New(excerpt.Of(text, 40) + " is not a number of 32 bits")
+		return errors.New(text.Shorten(content, 40) + " is not a number of 32 bits")
 	}
 	*n = number(v)
 	return nil

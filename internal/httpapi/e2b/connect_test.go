@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 func TestUnaryCalls(t *testing.T) {
@@ -74,7 +74,7 @@ func TestUnaryCalls(t *testing.T) {
 				}
 			}
 			if status != c.status || got.Code != c.code {
-				t.Errorf("got %d %s", status, excerpt.Of(body, 200))
+				t.Errorf("got %d %s", status, text.Shorten(body, 200))
 			}
 		})
 	}

@@ -7,14 +7,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 )
 
 // Sandboxes is what the control plane needs of the sandboxes' manager.
@@ -100,7 +100,7 @@ func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) unknown(w http.ResponseWriter, r *keyedRequest) error {
-	writeError(w, http.StatusNotImplemented, "this server has no "+excerpt.Of(r.Method, 10)+" "+excerpt.Of(r.URL.Path, 100))
+	writeError(w, http.StatusNotImplemented, "this server has no "+text.Shorten(r.Method, 10)+" "+text.Shorten(r.URL.Path, 100))
 	return nil
 }
 

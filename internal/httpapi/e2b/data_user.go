@@ -1,8 +1,8 @@
 package e2b
 
 import (
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // The users that clients may name. The default one is the sandbox's own.
@@ -51,5 +51,5 @@ func userOf(a sandbox.Account, name string) (string, error) {
 	case rootUser:
 		return rootUser, nil
 	}
-	return "", refuseWith(codeUnauthenticated, "the sandbox has no user %q: there are %s and %s", excerpt.Of(name, 40), own, rootUser)
+	return "", refuseWith(codeUnauthenticated, "the sandbox has no user %q: there are %s and %s", text.Shorten(name, 40), own, rootUser)
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // maxBody bounds a request's JSON.
@@ -62,7 +62,7 @@ func errorSentence(err error) string {
 }
 
 func notFound(what, name string) error {
-	return fault.New(fault.ErrNotFound, "there is no %s %q", what, excerpt.Of(name, 80))
+	return fault.New(fault.ErrNotFound, "there is no %s %q", what, text.Shorten(name, 80))
 }
 
 // readJSON decodes a body strictly. No body is an empty object.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Watchers that clients poll. Bounds of one sandbox's.
@@ -246,7 +246,7 @@ func (ws *watchers) pollEvents(sandbox, id string) ([]watchEvent, error) {
 	defer ws.mu.Unlock()
 	kept := ws.all[id]
 	if kept == nil || kept.sandbox != sandbox {
-		return nil, refuseWith(codeNotFound, "there is no watcher %q; one that is not asked for %s ends", excerpt.Of(id, 40), watcherLife)
+		return nil, refuseWith(codeNotFound, "there is no watcher %q; one that is not asked for %s ends", text.Shorten(id, 40), watcherLife)
 	}
 	kept.expiry.Reset(watcherLife)
 	events := kept.events

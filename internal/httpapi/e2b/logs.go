@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // A sandbox's log, as clients of this wire read it, is what became of its commands:
@@ -51,18 +51,18 @@ type logQuery struct {
 func logQueryOf(q url.Values, from string, bytes int) (logQuery, error) {
 	want := logQuery{limit: maxLogs, bytes: bytes, level: q.Get("level"), search: q.Get("search")}
 	for name, into := range map[string]*time.Time{from: &want.from, "end": &want.to} {
-		if text := q.Get(name); text != "" {
-			ms, err := strconv.ParseInt(text, 10, 64)
+		if content := q.Get(name); content != "" {
+			ms, err := strconv.ParseInt(content, 10, 64)
 			if err != nil || ms < 0 {
-				return want, fault.Invalid("%s is %q, which is not a time in milliseconds", name, excerpt.Of(text, 30))
+				return want, fault.Invalid("%s is %q, which is not a time in milliseconds", name, text.Shorten(content, 30))
 			}
 			*into = time.UnixMilli(ms)
 		}
 	}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
+	if content := q.Get("limit"); content != "" {
+		n, err := strconv.Atoi(content)
 		if err != nil || n < 0 || n > maxLogs {
-			return want, fault.Invalid("limit is %q; it may be from 0 to %d", excerpt.Of(text, 20), maxLogs)
+			return want, fault.Invalid("limit is %q; it may be from 0 to %d", text.Shorten(content, 20), maxLogs)
 		}
 		want.limit = n
 	}
@@ -71,10 +71,10 @@ func logQueryOf(q url.Values, from string, bytes int) (logQuery, error) {
 	case "backward":
 		want.backward = true
 	default:
-		return want, fault.Invalid("direction is %q; it may be forward or backward", excerpt.Of(direction, 20))
+		return want, fault.Invalid("direction is %q; it may be forward or backward", text.Shorten(direction, 20))
 	}
 	if !slices.Contains([]string{"", "debug", levelInfo, levelWarn, "error"}, want.level) {
-		return want, fault.Invalid("level is %q; it may be debug, info, warn or error", excerpt.Of(want.level, 20))
+		return want, fault.Invalid("level is %q; it may be debug, info, warn or error", text.Shorten(want.level, 20))
 	}
 	return want, nil
 }

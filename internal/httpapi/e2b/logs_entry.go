@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 const (
@@ -127,7 +127,7 @@ func (c *Control) entriesOf(ctx context.Context, info sandbox.Info, k keeper.Com
 		s.shared["pid"] = strconv.Itoa(k.PID)
 		name += " with pid " + s.shared["pid"]
 	}
-	argv := map[string]string{"cmd": excerpt.Of(strings.Join(k.Argv, " "), maxLogText)}
+	argv := map[string]string{"cmd": text.Shorten(strings.Join(k.Argv, " "), maxLogText)}
 	s.addEvent(k.Started, levelInfo, "process_start", name+" started", argv)
 	if !k.Terminal {
 		for _, p := range out.Passages {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // defaultTag is the tag of a name that is given none; clients also call it the latest.
@@ -62,7 +62,7 @@ func checkSnapshotName(ref string) error {
 	case ref == "":
 		return nil
 	case !plainName.MatchString(name) || hasTag && !plainName.MatchString(tag):
-		return fault.Invalid("the snapshot's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit, and a tag of the same form behind a colon if you like", excerpt.Of(ref, 80))
+		return fault.Invalid("the snapshot's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit, and a tag of the same form behind a colon if you like", text.Shorten(ref, 80))
 	case slices.Contains(baseTemplates(), name) || snapshotID.MatchString(name):
 		return fault.Invalid("the snapshot's name %q stands for something else; choose another", ref)
 	}

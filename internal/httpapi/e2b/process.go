@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 const processService = "/process.Process/"
@@ -171,7 +171,7 @@ func (s *selector) String() string {
 	case s != nil && s.PID != nil:
 		return fmt.Sprintf("with the pid %d", *s.PID)
 	case s != nil && s.Tag != nil:
-		return fmt.Sprintf("with the tag %q", excerpt.Of(*s.Tag, 40))
+		return fmt.Sprintf("with the tag %q", text.Shorten(*s.Tag, 40))
 	}
 	return "without a pid or tag"
 }

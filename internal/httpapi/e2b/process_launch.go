@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // launch is what a client said about a command that only clients want back. A
@@ -37,7 +37,7 @@ const maxLaunch = 32 << 10
 // brought it is kept with it.
 func (l launch) briefLaunch() launch {
 	if backend.SizeOf(l.config) > maxLaunch {
-		cmd := strings.Clone(excerpt.Of(l.config.Cmd, maxLaunch))
+		cmd := strings.Clone(text.Shorten(l.config.Cmd, maxLaunch))
 		l.config = processConfig{Cmd: cmd, Args: []string{}, Envs: map[string]string{}}
 	}
 	l.config.Args = slices.Clip(l.config.Args)

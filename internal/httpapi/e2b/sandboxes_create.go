@@ -11,12 +11,12 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -231,7 +231,7 @@ func (c *Control) choosePolicy(t token.Token, chosen string, of *sandbox.Snapsho
 	}
 	named, err := backend.TokenPolicy(c.cfg.Policies, t, name)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) {
-		return nil, fault.New(fault.ErrForbidden, "the policy %q can't be used: %s", excerpt.Of(name, 64), errorSentence(err))
+		return nil, fault.New(fault.ErrForbidden, "the policy %q can't be used: %s", text.Shorten(name, 64), errorSentence(err))
 	}
 	return named, err
 }

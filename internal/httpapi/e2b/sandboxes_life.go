@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 func (c *Control) serveInfo(w http.ResponseWriter, r *keyedRequest) error {
@@ -225,13 +225,13 @@ func (c *Control) metrics(w http.ResponseWriter, r *keyedRequest) error {
 	for name, outside := range map[string]func(int64) bool{
 		"start": func(at int64) bool { return at > now }, "end": func(at int64) bool { return at < now-1 },
 	} {
-		text := r.URL.Query().Get(name)
-		if text == "" {
+		content := r.URL.Query().Get(name)
+		if content == "" {
 			continue
 		}
-		at, err := strconv.ParseInt(text, 10, 64)
+		at, err := strconv.ParseInt(content, 10, 64)
 		if err != nil {
-			return fault.Invalid("%s is %q, which is not a time in seconds", name, excerpt.Of(text, 30))
+			return fault.Invalid("%s is %q, which is not a time in seconds", name, text.Shorten(content, 30))
 		}
 		if outside(at) {
 			return writeAnswer(r.Context(), w, http.StatusOK, samples)

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 const (
@@ -32,10 +32,10 @@ type listPage struct {
 
 func pageOf(q url.Values) (listPage, error) {
 	p := listPage{limit: maxPage}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
+	if content := q.Get("limit"); content != "" {
+		n, err := strconv.Atoi(content)
 		if err != nil || n < 1 || n > maxPage {
-			return listPage{}, fault.Invalid("limit is %q; it may be from 1 to %d", excerpt.Of(text, 20), maxPage)
+			return listPage{}, fault.Invalid("limit is %q; it may be from 1 to %d", text.Shorten(content, 20), maxPage)
 		}
 		p.limit = n
 	}
@@ -118,14 +118,14 @@ func filterOf(q url.Values) (filter, error) {
 	for _, list := range q["state"] {
 		for state := range strings.SplitSeq(list, ",") {
 			if state != stateRunning && state != statePaused {
-				return filter{}, fault.Invalid("state is %q; it may be %s or %s", excerpt.Of(state, 20), stateRunning, statePaused)
+				return filter{}, fault.Invalid("state is %q; it may be %s or %s", text.Shorten(state, 20), stateRunning, statePaused)
 			}
 			f.states = append(f.states, state)
 		}
 	}
-	if text := q.Get("startedAfter"); text != "" {
-		if f.after, err = time.Parse(time.RFC3339, text); err != nil {
-			return filter{}, fault.Invalid("startedAfter is %q, which is not a time such as 2026-01-31T12:00:00Z", excerpt.Of(text, 40))
+	if content := q.Get("startedAfter"); content != "" {
+		if f.after, err = time.Parse(time.RFC3339, content); err != nil {
+			return filter{}, fault.Invalid("startedAfter is %q, which is not a time such as 2026-01-31T12:00:00Z", text.Shorten(content, 40))
 		}
 	}
 	f.template = q.Get("template")
@@ -134,7 +134,7 @@ func filterOf(q url.Values) (filter, error) {
 	case "asc":
 		f.ascending = true
 	default:
-		return filter{}, fault.Invalid("order is %q; it may be asc or desc", excerpt.Of(order, 20))
+		return filter{}, fault.Invalid("order is %q; it may be asc or desc", text.Shorten(order, 20))
 	}
 	return f, nil
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // tagInfo is a tag of a template or of a snapshot's name. Its build is what it leads to.
@@ -95,7 +95,7 @@ func (c templateRoutes) partOfTags(w http.ResponseWriter, r *keyedRequest) error
 func tellTag(w http.ResponseWriter, r *keyedRequest, all []tagInfo) error {
 	tag := r.URL.Query().Get("tag")
 	if tag == "" || strings.Contains(tag, ":") {
-		return fault.Invalid("tag is %q, which is no tag's name", excerpt.Of(tag, 80))
+		return fault.Invalid("tag is %q, which is no tag's name", text.Shorten(tag, 80))
 	}
 	asked := nameOf("x:" + tag).tagName()
 	there := slices.ContainsFunc(all, func(t tagInfo) bool { return t.Tag == asked })
@@ -117,7 +117,7 @@ func groupTags(w http.ResponseWriter, r *keyedRequest, all []tagInfo) error {
 	case "name_asc", "name_desc":
 		key, descending = func(t tagInfo) string { return t.Tag }, order == "name_desc"
 	default:
-		return fault.Invalid("sort is %q; it may be latest_asc, latest_desc, name_asc or name_desc", excerpt.Of(order, 20))
+		return fault.Invalid("sort is %q; it may be latest_asc, latest_desc, name_asc or name_desc", text.Shorten(order, 20))
 	}
 	slices.SortFunc(all, func(a, b tagInfo) int {
 		if descending {

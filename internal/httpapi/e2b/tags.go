@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -52,7 +52,7 @@ func (c templateRoutes) checkTemplateName(ref string) error {
 		return err
 	}
 	if name := nameOf(ref).name; c.isTemplate(name) || isTemplateID(name) {
-		return fault.Invalid("the template's name %q stands for something else; choose another", excerpt.Of(name, 80))
+		return fault.Invalid("the template's name %q stands for something else; choose another", text.Shorten(name, 80))
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func namesOf(name string, tags []string) ([]string, error) {
 	var names []string
 	for _, tag := range tags {
 		if strings.Contains(tag, ":") || checkSnapshotName(name+":"+tag) != nil {
-			return nil, fault.Invalid("the tag %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", excerpt.Of(tag, 80))
+			return nil, fault.Invalid("the tag %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", text.Shorten(tag, 80))
 		}
 		if kept := nameOf(name + ":" + tag).keptName(); !slices.Contains(names, kept) {
 			names = append(names, kept)
@@ -131,7 +131,7 @@ func (c templateRoutes) removeTags(w http.ResponseWriter, r *keyedRequest) error
 		return err
 	}
 	if c.isTemplate(nameOf(body.Name).name) {
-		return fault.New(fault.ErrForbidden, "the template %s is the daemon's host's", excerpt.Of(body.Name, 80))
+		return fault.New(fault.ErrForbidden, "the template %s is the daemon's host's", text.Shorten(body.Name, 80))
 	}
 	names, err := namesOf(nameOf(body.Name).name, body.Tags)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -68,7 +68,7 @@ func requestApproval(ctx context.Context, c call, in approvalInput) (*sdk.CallTo
 	page := &sdk.ElicitParams{
 		Mode: "url", URL: out.URL, ElicitationID: cmp.Or(out.Group, out.Requests[0]),
 		Message: fmt.Sprintf("An agent asks for what your policy leaves to a person, %s: %s. Its reason: %s",
-			ui.Plural(len(out.Requests), "request", "requests"), excerpt.Sealed(c.peer.namesOf(out.Requests), maxNamed), excerpt.Sealed(ui.Printable(in.Because), maxSentence)),
+			ui.Plural(len(out.Requests), "request", "requests"), text.Seal(c.peer.namesOf(out.Requests), maxNamed), text.Seal(ui.Printable(in.Because), maxSentence)),
 	}
 	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{openPage: page}, RequestState: state}, approvalOutput{}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // maxName bounds an argument's name in a sentence.
@@ -51,7 +51,7 @@ func misfit(tool string, schema *jsonschema.Schema, raw json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		property := schema.Properties[name]
 		if property == nil {
-			return failure(codeInvalid, tool+" takes no argument "+strconv.Quote(excerpt.Of(name, maxName)), takenBy(tool, schema))
+			return failure(codeInvalid, tool+" takes no argument "+strconv.Quote(text.Shorten(name, maxName)), takenBy(tool, schema))
 		}
 		if !fits(property, given[name]) {
 			then := ""

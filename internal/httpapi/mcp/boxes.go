@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -166,7 +166,7 @@ func (p *peer) request(task string) api.CreateSandbox {
 // clientName is how the client calls itself.
 func (p *peer) clientName() string {
 	if at := p.session.InitializeParams(); at != nil && at.ClientInfo != nil {
-		return " (" + excerpt.Of(ui.Printable(at.ClientInfo.Name), 64) + ")"
+		return " (" + text.Shorten(ui.Printable(at.ClientInfo.Name), 64) + ")"
 	}
 	return ""
 }
@@ -199,7 +199,7 @@ func (p *peer) checkOwned(id string) error {
 	if slices.Contains(p.boxes, id) {
 		return nil
 	}
-	return failure(codeUnknownSandbox, fmt.Sprintf("you have no sandbox %q", excerpt.Of(id, 64)), `list_sandboxes shows yours; leave "sandbox" out to use your default one`)
+	return failure(codeUnknownSandbox, fmt.Sprintf("you have no sandbox %q", text.Shorten(id, 64)), `list_sandboxes shows yours; leave "sandbox" out to use your default one`)
 }
 
 // goneError is the error for a sandbox that has ended meanwhile; any other is returned as it is.

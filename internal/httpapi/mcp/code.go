@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 type codeInput struct {
@@ -31,7 +31,7 @@ func codeCommand(language, code string) (argv []string, err error) {
 	before, known := interpreters()[language]
 	switch {
 	case !known:
-		return nil, failure(codeInvalid, fmt.Sprintf("there is no interpreter for %q", excerpt.Of(language, 32)), "write python, javascript or bash")
+		return nil, failure(codeInvalid, fmt.Sprintf("there is no interpreter for %q", text.Shorten(language, 32)), "write python, javascript or bash")
 	case len(code) > maxArgument:
 		return nil, failure(codeTooLarge, fmt.Sprintf("code has %d bytes; it may have %d", len(code), maxArgument), "write it to a file (write_file) and run that (run_command)")
 	}

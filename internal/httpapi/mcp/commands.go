@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -95,7 +95,7 @@ func (h howToRun) startCommand(argv []string) (api.StartCommand, error) {
 		return start, failure(codeInvalid, fmt.Sprintf("timeout_seconds is %d; it is 1 to %d", h.Timeout, maxTimeout), "")
 	}
 	if h.Dir != "" && !path.IsAbs(h.Dir) {
-		return start, failure(codeInvalid, fmt.Sprintf("dir %q is no absolute path", excerpt.Of(h.Dir, 200)), "write it with a slash in front, such as /tmp")
+		return start, failure(codeInvalid, fmt.Sprintf("dir %q is no absolute path", text.Shorten(h.Dir, 200)), "write it with a slash in front, such as /tmp")
 	}
 	seconds := h.Timeout
 	if seconds == 0 {
@@ -151,7 +151,7 @@ func (c call) attend(ctx context.Context, l *left) (ran, error) {
 	if exit == nil {
 		return c.peer.leaves(out, l, holds), nil
 	}
-	out.ExitCode, out.TimedOut, out.Error = exit.Code, exit.TimedOut, excerpt.Of(ui.Printable(exit.Error), maxSentence)
+	out.ExitCode, out.TimedOut, out.Error = exit.Code, exit.TimedOut, text.Shorten(ui.Printable(exit.Error), maxSentence)
 	out.Truncated = out.Truncated || exit.Truncated
 	if err := c.tellRefused(ctx, &out); err != nil {
 		return ran{}, err
@@ -215,7 +215,7 @@ func waitCommand(ctx context.Context, c call, in waitInput) (ran, error) {
 	delete(p.left, in.Command)
 	p.mu.Unlock()
 	if l == nil {
-		return ran{}, failure(codeUnknownCommand, fmt.Sprintf("no command %q of yours waits", excerpt.Of(in.Command, 64)), "run it again with run_command")
+		return ran{}, failure(codeUnknownCommand, fmt.Sprintf("no command %q of yours waits", text.Shorten(in.Command, 64)), "run it again with run_command")
 	}
 	return c.attend(ctx, l)
 }

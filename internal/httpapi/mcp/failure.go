@@ -7,8 +7,8 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -40,11 +40,11 @@ func failure(code, sentence, then string) error { return &problem{code, sentence
 
 // Error is what the client's model reads.
 func (p *problem) Error() string {
-	text := p.code + ": " + excerpt.Of(ui.Printable(p.sentence), maxSentence) + "."
+	content := p.code + ": " + text.Shorten(ui.Printable(p.sentence), maxSentence) + "."
 	if p.then != "" {
-		text += " Next: " + p.then + "."
+		content += " Next: " + p.then + "."
 	}
-	return text
+	return content
 }
 
 // refusedThen is what to do after a refusal.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -205,7 +205,7 @@ type dirEntry struct {
 }
 
 func viewEntry(info api.FileInfo) dirEntry {
-	e := dirEntry{Path: ui.Printable(info.Path), Kind: excerpt.Of(ui.Printable(info.Kind), 16), Size: info.Size, Target: excerpt.Of(ui.Printable(info.Target), maxPath)}
+	e := dirEntry{Path: ui.Printable(info.Path), Kind: text.Shorten(ui.Printable(info.Kind), 16), Size: info.Size, Target: text.Shorten(ui.Printable(info.Target), maxPath)}
 	if e.Escaped = e.Path != info.Path || strings.ContainsRune(info.Path, utf8.RuneError); e.Escaped {
 		e.Path = ui.PrintableName(info.Path)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -90,7 +90,7 @@ func (o *commandOutput) excerpt() (line string, fresh bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	fresh, o.fresh = o.fresh, false
-	return excerpt.Of(ui.Printable(o.last), maxExcerpt), fresh
+	return text.Shorten(ui.Printable(o.last), maxExcerpt), fresh
 }
 
 // bothTexts are both streams.

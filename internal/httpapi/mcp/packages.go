@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -40,7 +40,7 @@ func (in packagesInput) installCommand(known []installer.Installer) ([]string, e
 		// What begins with a dash would be an option, and what has a space two words of a file.
 		bad := func(r rune) bool { return r <= ' ' || r > '~' }
 		if word == "" || len(word) > maxSpecifier || word[0] == '-' || strings.ContainsFunc(word, bad) {
-			return nil, failure(codeInvalid, fmt.Sprintf("%q is no package", excerpt.Of(word, maxSpecifier)), "write a name, with a version or range behind it and without spaces")
+			return nil, failure(codeInvalid, fmt.Sprintf("%q is no package", text.Shorten(word, maxSpecifier)), "write a name, with a version or range behind it and without spaces")
 		}
 		wanted = append(wanted, installer.Wanted{Name: word, Asked: word})
 	}
@@ -58,7 +58,7 @@ func (in packagesInput) installCommand(known []installer.Installer) ([]string, e
 			return argv, nil
 		}
 	}
-	return nil, failure(codeInvalid, fmt.Sprintf("packages of %q can't be installed by name", excerpt.Of(in.Ecosystem, 32)),
+	return nil, failure(codeInvalid, fmt.Sprintf("packages of %q can't be installed by name", text.Shorten(in.Ecosystem, 32)),
 		"write one of "+strings.Join(names, ", ")+"; or run the ecosystem's own client with run_command")
 }
 
@@ -129,16 +129,16 @@ func viewPlan(made api.Plan) planOutput {
 			continue
 		}
 		v := plannedRelease{
-			Package: ui.Printable(r.Name), Version: ui.Printable(r.Version), Effect: r.Effect, Reason: excerpt.Of(ui.Printable(r.Reason), maxSentence),
+			Package: ui.Printable(r.Name), Version: ui.Printable(r.Version), Effect: r.Effect, Reason: text.Shorten(ui.Printable(r.Reason), maxSentence),
 			Rule: ui.Printable(r.Rule), Size: r.Size, Scripts: r.Scripts, Approval: r.Approval,
 		}
 		for _, by := range r.WantedBy[:min(len(r.WantedBy), 4)] {
-			v.WantedBy = append(v.WantedBy, excerpt.Of(ui.Printable(by), maxSpecifier))
+			v.WantedBy = append(v.WantedBy, text.Shorten(ui.Printable(by), maxSpecifier))
 		}
 		out.Releases = append(out.Releases, v)
 	}
 	for _, note := range made.Notes[:min(len(made.Notes), 20)] {
-		out.Notes = append(out.Notes, excerpt.Of(ui.Printable(note), maxSentence))
+		out.Notes = append(out.Notes, text.Shorten(ui.Printable(note), maxSentence))
 	}
 	switch {
 	case out.Denied > 0:

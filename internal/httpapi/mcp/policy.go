@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -54,7 +54,7 @@ func explainPolicy(ctx context.Context, c call, in policyInput) (policyOutput, e
 	all := parsed.Check()
 	out.Total, out.Truncated = len(all), len(all) > maxKeys
 	for _, e := range all[:min(len(all), maxKeys)] {
-		out.Keys = append(out.Keys, key{Key: ui.Printable(e.Key), Line: e.Line, Meaning: excerpt.Of(ui.Printable(e.Meaning), maxSentence), Enforced: e.Enforced})
+		out.Keys = append(out.Keys, key{Key: ui.Printable(e.Key), Line: e.Line, Meaning: text.Shorten(ui.Printable(e.Meaning), maxSentence), Enforced: e.Enforced})
 	}
 	if in == (policyInput{}) {
 		return out, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -49,9 +49,9 @@ func notGiven(rule string) bool {
 
 func (p *peer) viewRefusal(r api.Refusal) refused {
 	v := refused{
-		What: ui.Printable(refusal.Subject(refusal.Refusal(r))), Reason: excerpt.Of(ui.Printable(r.Reason), maxSentence),
+		What: ui.Printable(refusal.Subject(refusal.Refusal(r))), Reason: text.Shorten(ui.Printable(r.Reason), maxSentence),
 		Rule: ui.Printable(r.Rule), Request: r.RequestID, Approval: r.Approval,
-		Suggest: excerpt.Of(ui.PrintableText(strings.TrimSpace(r.Suggest)), maxSentence), Alarm: r.Alarm, Count: r.Count,
+		Suggest: text.Shorten(ui.PrintableText(strings.TrimSpace(r.Suggest)), maxSentence), Alarm: r.Alarm, Count: r.Count,
 	}
 	if r.Approval != "" {
 		v.Answer = p.howToAnswer(r.Approval)

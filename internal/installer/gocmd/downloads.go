@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // download is a line of `go mod download -json`.
@@ -40,7 +40,7 @@ func eachDownload(data []byte, do func(download) error) error {
 			return fault.Wrap(fault.ErrInvalid, err, "what go says of its downloads can't be read")
 		}
 		if !installer.StrongDigest(d.Sum) || !installer.StrongDigest(d.GoModSum) || strings.ContainsAny(d.Path+d.Version, " \t\r\n") {
-			return fault.Invalid("go says nothing of the hashes of %s %s", excerpt.Of(d.Path, installer.MaxQuoted), excerpt.Of(d.Version, installer.MaxQuoted))
+			return fault.Invalid("go says nothing of the hashes of %s %s", text.Shorten(d.Path, installer.MaxQuoted), text.Shorten(d.Version, installer.MaxQuoted))
 		}
 		if err := do(d); err != nil {
 			return err
@@ -54,7 +54,7 @@ func readDownloads(data []byte) (installer.Result, error) {
 	err := eachDownload(data, func(d download) error {
 		ref, err := pkgref.New(pkgref.Go, d.Path, d.Version)
 		if err != nil || ref.Version == "" {
-			return fault.Invalid("go names %q %q, which is not a release of a module", excerpt.Of(d.Path, installer.MaxQuoted), excerpt.Of(d.Version, installer.MaxQuoted))
+			return fault.Invalid("go names %q %q, which is not a release of a module", text.Shorten(d.Path, installer.MaxQuoted), text.Shorten(d.Version, installer.MaxQuoted))
 		}
 		if !slices.ContainsFunc(out.Choices, func(c installer.Choice) bool { return c.Name == ref.Name && c.Version == ref.Version }) {
 			out.Choices = append(out.Choices, installer.Choice{Name: ref.Name, Version: ref.Version, Digests: []string{d.Sum}})

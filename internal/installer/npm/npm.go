@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // packageLock is the lockfile.
@@ -128,7 +128,7 @@ func emitLines() []string {
 func cleanInstall(words []string, p installer.Project) (installer.Rewrite, bool, error) {
 	for _, w := range words {
 		if len(w) == 0 || w[0] != '-' {
-			return installer.Rewrite{}, true, fault.Invalid("npm ci takes no packages; %q can't be planned", excerpt.Of(w, installer.MaxQuoted))
+			return installer.Rewrite{}, true, fault.Invalid("npm ci takes no packages; %q can't be planned", text.Shorten(w, installer.MaxQuoted))
 		}
 	}
 	check := `[ -f npm-shrinkwrap.json ] || [ -f package-lock.json ] || { echo "npm ci needs a package-lock.json" >&2; exit 1; }`

@@ -248,16 +248,16 @@ func TestRequirementsFilesAsPipReadsThem(t *testing.T) {
 			switch {
 			case want != nil && want.URL == "":
 				if roots[want.Name] == elsewhere[want.Name] {
-					t.Fatalf("pip finds %q in %q, and the roots are %v", f.Text, text(t, files[i]), slices.Collect(maps.Keys(roots)))
+					t.Fatalf("pip finds %q in %q, and the roots are %v", f.Text, readFixture(t, files[i]), slices.Collect(maps.Keys(roots)))
 				}
 				read++
 			case want == nil: // pip refuses the file
 			case len(leftOut) == 0:
-				t.Fatalf("pip finds %q in %q, and nothing is left out", f.Text, text(t, files[i]))
+				t.Fatalf("pip finds %q in %q, and nothing is left out", f.Text, readFixture(t, files[i]))
 			}
 		}
 		if found != nil && roots["certifi"] {
-			t.Fatalf("a constraint asks for nothing: %q", text(t, files[i]))
+			t.Fatalf("a constraint asks for nothing: %q", readFixture(t, files[i]))
 		}
 	}
 	if read < rounds(3_000) {
@@ -265,7 +265,7 @@ func TestRequirementsFilesAsPipReadsThem(t *testing.T) {
 	}
 }
 
-func text(t *testing.T, file string) string {
+func readFixture(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // report is what is read of pip's installation report, version 1. Members that
@@ -47,12 +47,12 @@ func readReport(data []byte) (installer.Result, error) {
 		return out, fault.Wrap(fault.ErrInvalid, err, "pip's report can't be read")
 	}
 	if r.Version != "1" {
-		return out, fault.Invalid("pip's report is of version %q; version 1 is read", excerpt.Of(r.Version, installer.MaxQuoted))
+		return out, fault.Invalid("pip's report is of version %q; version 1 is read", text.Shorten(r.Version, installer.MaxQuoted))
 	}
 	for _, item := range r.Install {
 		ref, err := pkgref.New(pkgref.Python, item.Metadata.Name, item.Metadata.Version)
 		if err != nil || ref.Version == "" {
-			return out, fault.Invalid("pip's report names %q %q, which is not a release", excerpt.Of(item.Metadata.Name, installer.MaxQuoted), excerpt.Of(item.Metadata.Version, installer.MaxQuoted))
+			return out, fault.Invalid("pip's report names %q %q, which is not a release", text.Shorten(item.Metadata.Name, installer.MaxQuoted), text.Shorten(item.Metadata.Version, installer.MaxQuoted))
 		}
 		if item.Download.Dir != nil {
 			out.Notes = append(out.Notes, ref.Name+" "+ref.Version+" is a folder of the project and comes from no registry")
@@ -86,7 +86,7 @@ func (item reportItem) choice(ref pkgref.Ref) (installer.Choice, error) {
 		choice.Digests = []string{old + ":" + hash}
 	}
 	if len(choice.Digests) == 0 {
-		return choice, fault.Invalid("pip's report has no strong hash of %s", excerpt.Of(choice.File, installer.MaxQuoted))
+		return choice, fault.Invalid("pip's report has no strong hash of %s", text.Shorten(choice.File, installer.MaxQuoted))
 	}
 	return choice, nil
 }

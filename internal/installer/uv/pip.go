@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // uvInstall are the options of `uv pip install`, and compiled those of them that
@@ -60,7 +60,7 @@ func rewritePip(words []string, p installer.Project) (installer.Rewrite, bool, e
 	}
 	for _, w := range wanted {
 		if strings.ContainsAny(w, "\n\r") {
-			return installer.Rewrite{}, true, fault.Invalid("%q is no requirement", excerpt.Of(w, installer.MaxQuoted))
+			return installer.Rewrite{}, true, fault.Invalid("%q is no requirement", text.Shorten(w, installer.MaxQuoted))
 		}
 	}
 	lines := []string{"printf '%s\\n' " + installer.Quoted(wanted) + ` >"$out/wanted.in" || exit`}

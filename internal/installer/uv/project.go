@@ -3,10 +3,10 @@ package uv
 import (
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // uvGroups are the options that say which part of a uv project is meant, and
@@ -56,7 +56,7 @@ func uvProject(word string, words []string, p installer.Project) (installer.Rewr
 		for _, o := range parsed {
 			switch {
 			case o.Name == "":
-				return installer.Rewrite{}, true, fault.Invalid("uv %s %q can't be planned: it takes no packages; uv add does", word, excerpt.Of(o.Value, installer.MaxQuoted))
+				return installer.Rewrite{}, true, fault.Invalid("uv %s %q can't be planned: it takes no packages; uv add does", word, text.Shorten(o.Value, installer.MaxQuoted))
 			case o.Name == "--frozen":
 				frozen = true
 			case slices.Contains(groups.Values, o.Name) || slices.Contains(groups.Flags, o.Name):

@@ -8,11 +8,11 @@ import (
 // convertMount keeps a mount of a dev container, if a sandbox can have it: as the text of docker's
 // --mount, or as an object.
 func (c *converter) convertMount(n *node) {
-	if !c.wantKind(n, "an element of mounts", text, object) {
+	if !c.wantKind(n, "an element of mounts", textKind, object) {
 		return
 	}
 	options := map[string]string{}
-	if n.kind == text {
+	if n.kind == textKind {
 		for option := range strings.SplitSeq(n.text, ",") {
 			key, value, given := strings.Cut(strings.TrimSpace(option), "=")
 			if !given {
@@ -22,7 +22,7 @@ func (c *converter) convertMount(n *node) {
 		}
 	}
 	for key, value := range n.members() {
-		if !c.wantKind(value, "a mount's "+key.text, text, boolean) {
+		if !c.wantKind(value, "a mount's "+key.text, textKind, boolean) {
 			return
 		}
 		options[key.text] = value.text

@@ -81,7 +81,7 @@ func (c *converter) convertPorts(what string, n *node) {
 		all = n.items
 	}
 	for _, e := range all {
-		if !c.wantKind(e, "an element of "+what, number, text) {
+		if !c.wantKind(e, "an element of "+what, number, textKind) {
 			continue
 		}
 		port := e.text
@@ -117,7 +117,7 @@ func (c *converter) convertEnvironment(what string, n *node) {
 			c.leaveOut(key, what+"."+key.text, "null takes a variable away, and there is none")
 			continue
 		}
-		if !c.wantKind(value, what+"."+key.text, text) {
+		if !c.wantKind(value, what+"."+key.text, textKind) {
 			continue
 		}
 		known, unknown := c.filled(value.text)
@@ -163,14 +163,14 @@ func (c *converter) convertHook(what string, n *node) {
 			c.noteAt(n, what, "its commands run one after another")
 		}
 		for _, e := range n.items {
-			if c.wantKind(e, "a command of "+what, text, array) {
+			if c.wantKind(e, "a command of "+what, textKind, array) {
 				c.convertHook(what, e)
 			}
 		}
 		return
-	case text, array:
+	case textKind, array:
 	default:
-		c.wantKind(n, what, text, array, object)
+		c.wantKind(n, what, textKind, array, object)
 		return
 	}
 	line := n.text

@@ -10,11 +10,11 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/conversion"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Format is whose settings a text has.
@@ -199,7 +199,7 @@ func (c *converter) textsOf(n *node, what string) []*node {
 		return nil
 	}
 	for _, e := range n.items {
-		if !c.wantKind(e, "an element of "+what, text) {
+		if !c.wantKind(e, "an element of "+what, textKind) {
 			return nil
 		}
 	}
@@ -207,4 +207,4 @@ func (c *converter) textsOf(n *node, what string) []*node {
 }
 
 // clipText is a text of the settings in a message.
-func clipText(s string) string { return excerpt.Of(conversion.Clean(s), 100) }
+func clipText(s string) string { return text.Shorten(conversion.Clean(s), 100) }

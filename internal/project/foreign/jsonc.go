@@ -21,12 +21,12 @@ const (
 type jsonKind string
 
 const (
-	object  jsonKind = "an object"
-	array   jsonKind = "a list"
-	text    jsonKind = "a text"
-	number  jsonKind = "a number"
-	boolean jsonKind = "true or false"
-	null    jsonKind = "null"
+	object   jsonKind = "an object"
+	array    jsonKind = "a list"
+	textKind jsonKind = "a text"
+	number   jsonKind = "a number"
+	boolean  jsonKind = "true or false"
+	null     jsonKind = "null"
 )
 
 // node is a value, with where it stands.
@@ -162,7 +162,7 @@ func (r *jsoncReader) readValue(depth int) *node {
 		n.kind = array
 		r.readList(']', func() { n.items = append(n.items, r.readValue(depth+1)) })
 	case c == '"':
-		n.kind, n.text = text, r.string()
+		n.kind, n.text = textKind, r.string()
 	case r.at == len(r.data):
 		r.failHere("a value is missing at the end")
 	default:
@@ -195,7 +195,7 @@ func (r *jsoncReader) readList(end byte, element func()) {
 func (r *jsoncReader) object(n *node, depth int) {
 	seen := map[string]int{}
 	r.readList('}', func() {
-		key := &node{kind: text}
+		key := &node{kind: textKind}
 		key.line, key.column = r.placeHere()
 		if r.peekByte() != '"' {
 			r.failHere("there has to be a key in double quotes here")

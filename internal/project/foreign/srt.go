@@ -71,7 +71,7 @@ func (c *converter) srtCredentials(n *node) {
 // others that must not be read.
 func (c *converter) srtSecret(n *node, key string) {
 	name, mode := n.getValue(key), n.getValue("mode")
-	if name == nil || name.kind != text || mode == nil || mode.kind != text {
+	if name == nil || name.kind != textKind || mode == nil || mode.kind != textKind {
 		c.failAt(n, "a secret needs a %s and a mode, and both are texts", key)
 		return
 	}

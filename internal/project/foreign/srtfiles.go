@@ -118,7 +118,7 @@ func (c *converter) unreadable(root *node) []*node {
 	if secrets := root.getValue("credentials").getValue("files"); secrets != nil && secrets.kind == array {
 		for _, e := range secrets.items {
 			// One with a placeholder would be readable here as it is.
-			if name := e.getValue("path"); name != nil && name.kind == text {
+			if name := e.getValue("path"); name != nil && name.kind == textKind {
 				all = append(all, name)
 			}
 		}

@@ -3,8 +3,8 @@ package outside
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
+
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -15,15 +15,15 @@ const mostName = 300
 // Line is one line for a person, whatever the project's files say: without what a terminal takes for an instruction, and
 // with flags that a shell reads back as they are meant.
 func (p Part) Line() string {
-	line := excerpt.Of(p.File, mostName) + " leads to " + excerpt.Of(p.Path, mostName) + ", outside of " + p.Of + ": " + p.Why
+	line := text.Shorten(p.File, mostName) + " leads to " + text.Shorten(p.Path, mostName) + ", outside of " + p.Of + ": " + p.Why
 	if len(p.Flags) == 0 {
-		return printable.Line(line)
+		return text.Line(line)
 	}
 	var words []string
 	for _, f := range p.Flags {
 		word, why := f.shellWord(p)
 		if why != "" {
-			return printable.Line(line + " it, and " + why)
+			return text.Line(line + " it, and " + why)
 		}
 		words = append(words, "--mount "+word)
 	}
@@ -31,7 +31,7 @@ func (p Part) Line() string {
 	if p.Instead {
 		line += " --workdir " + ui.Quoted(p.Workdir) + " in place of the mount at " + p.Of
 	}
-	return printable.Line(line)
+	return text.Line(line)
 }
 
 // shellWord is the flag's value as one word of a shell; why tells that there is none.
@@ -42,7 +42,7 @@ func (f Flag) shellWord(p Part) (word, why string) {
 	}
 	_, within := restBelow(f.Destination, p.Of)
 	switch {
-	case strings.Count(f.Source+f.Destination, ":") > 0, strings.ContainsFunc(value, printable.Hostile), strings.ContainsRune(value, '\ufffd'), !validText(value):
+	case strings.Count(f.Source+f.Destination, ":") > 0, strings.ContainsFunc(value, text.Hostile), strings.ContainsRune(value, '\ufffd'), !validText(value):
 		return "", "no flag can say such a name"
 	case mountpolicy.IsReserved(f.Destination), f.Destination == "/", within && !p.Instead:
 		return "", "nothing can be mounted at " + f.Destination + ", where it is looked for: mount a directory that has both"

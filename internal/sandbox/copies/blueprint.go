@@ -13,12 +13,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -259,7 +259,7 @@ func (b *Book) fitsQuota(s Share, q token.Quota, sandboxes int) error {
 	const sorry = "the token's sandboxes have %s, and with this one they would have %s; its quota is %s"
 	switch {
 	case q.Sandboxes > 0 && sandboxes > 0 && count+sandboxes > q.Sandboxes:
-		return fault.Exhausted(0, "the token has %s, and its quota is %d; destroy one first", excerpt.Count(count, "sandbox", "sandboxes"), q.Sandboxes)
+		return fault.Exhausted(0, "the token has %s, and its quota is %d; destroy one first", text.Count(count, "sandbox", "sandboxes"), q.Sandboxes)
 	case q.CPU > 0 && has.CPU+s.CPU > q.CPU+1e-9: // sums of decimal fractions
 		return fault.Exhausted(0, sorry, formatCores(has.CPU), formatCores(has.CPU+s.CPU), formatCores(q.CPU))
 	case q.MemoryBytes > 0 && has.MemoryBytes+s.MemoryBytes > q.MemoryBytes:
@@ -293,7 +293,7 @@ func (b *Book) beginCreate(token string, perMinute int, now time.Time) error {
 	at.at = now
 	if at.level < 1-1e-9 {
 		wait := time.Duration(math.Ceil((1 - at.level) * float64(each)))
-		return fault.Exhausted(wait, "the token may begin %s a minute, and has; the next in %s", excerpt.Count(perMinute, "sandbox", "sandboxes"), wait.Round(time.Millisecond))
+		return fault.Exhausted(wait, "the token may begin %s a minute, and has; the next in %s", text.Count(perMinute, "sandbox", "sandboxes"), wait.Round(time.Millisecond))
 	}
 	at.level--
 	return nil

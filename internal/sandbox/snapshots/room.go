@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Room is how much snapshots may take of the host. Zero fields allow nothing.
@@ -41,7 +41,7 @@ func (s *Store) checkRoom(owner string, about int64, another bool) error {
 	ofToken := owner != ""
 	switch most := max(s.room.Count*shareOf/shareIn, 1); {
 	case another && ofToken && count >= most:
-		return fault.Exhausted(0, "the token has %s, as many as one may have of the %d that there may be (snapshots.max_count in the configuration); remove some", excerpt.Count(count, "snapshot", "snapshots"), s.room.Count)
+		return fault.Exhausted(0, "the token has %s, as many as one may have of the %d that there may be (snapshots.max_count in the configuration); remove some", text.Count(count, "snapshot", "snapshots"), s.room.Count)
 	case another && len(s.known) >= s.room.Count && (!ofToken || count > 0 || len(s.known) >= s.room.Count*shareIn/shareOf+1):
 		return fault.Exhausted(0, "there are as many snapshots as there may be (%d, snapshots.max_count in the configuration); remove some", s.room.Count)
 	}

@@ -34,9 +34,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // newPrefix and gonePrefix begin the names of what Sweep removes.
@@ -76,8 +76,8 @@ type Store struct {
 	log       *slog.Logger
 	now       func() time.Time
 	put       func(dir string, state mutable) error // writeState
-	warming   *fairqueue.Shares                         // of decompressions; after a snapshot's form, before mu
-	naming    *fairqueue.Shares                         // a turn for each owner's names, on the disk and in known; before mu
+	warming   *fairqueue.Shares                     // of decompressions; after a snapshot's form, before mu
+	naming    *fairqueue.Shares                     // a turn for each owner's names, on the disk and in known; before mu
 
 	mu     sync.Mutex               // guards what follows; never held over I/O, which everybody would wait for
 	known  map[string]*keptSnapshot // by id

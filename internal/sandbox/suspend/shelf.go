@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Room is how much frozen sandboxes may take of the host. Zero fields allow
@@ -134,7 +134,7 @@ func (s *Shelf) checkRoom(owner string, about int64) error {
 	ofToken := owner != ""
 	switch most := max(s.room.Count*shareOf/shareIn, 1); {
 	case ofToken && count >= most:
-		return fmt.Errorf("the token has %s frozen, as many as one's may be of %d (freeze.max_count in the configuration)", excerpt.Count(count, "sandbox", "sandboxes"), s.room.Count)
+		return fmt.Errorf("the token has %s frozen, as many as one's may be of %d (freeze.max_count in the configuration)", text.Count(count, "sandbox", "sandboxes"), s.room.Count)
 	case len(s.images) >= s.room.Count && (!ofToken || count > 0 || len(s.images) >= s.room.Count*shareIn/shareOf+1):
 		return fmt.Errorf("as many sandboxes are frozen as may be (%d, freeze.max_count in the configuration)", s.room.Count)
 	}

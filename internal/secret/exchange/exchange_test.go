@@ -102,7 +102,7 @@ func post(t *testing.T, url, kind, body string) *http.Request {
 	return r
 }
 
-func text(t *testing.T, r *http.Request) string {
+func bodyText(t *testing.T, r *http.Request) string {
 	t.Helper()
 	b, err := httputil.DumpRequest(r, true)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got := text(t, c.request)
+		got := bodyText(t, c.request)
 		if !strings.Contains(got, c.want) || strings.Contains(got, fake) || c.request.Header.Get("Accept-Encoding") != "identity" {
 			t.Errorf("%s: %s", name, got)
 		}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // presented is a request to a host that gets a credential, with all by which the host may know
@@ -75,7 +75,7 @@ func (p *presented) finders() []placeFinder {
 // any length, which is for no record.
 func ownCredential(where string) error {
 	const most = 80 // bytes
-	return &Refused{Sentence: "a request has a credential of its own (" + excerpt.Of(where, most) + ") for a host that gets one by the policy; leave it out, or the policy says own_credentials: allow"}
+	return &Refused{Sentence: "a request has a credential of its own (" + text.Shorten(where, most) + ") for a host that gets one by the policy; leave it out, or the policy says own_credentials: allow"}
 }
 
 // present gives what a request presents; nil: nobody minds.

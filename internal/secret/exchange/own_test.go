@@ -24,7 +24,7 @@ func TestOwnCredentials(t *testing.T) {
 	send := func(c []Credential, r *http.Request) (string, error) {
 		r = r.Clone(t.Context())
 		err := New(c, all(), &vault{}).Outgoing(r)
-		return text(t, r), err
+		return bodyText(t, r), err
 	}
 	refused := map[string]*http.Request{
 		"a key": with("Api-Key", "own"), "folded": with("x_api_key", "own"), "dots": with("X.Api.Key", "own"), "a token": with("Private-Token", "own"), "Google's": with("X-Goog-Api-Key", "own"),

@@ -37,7 +37,7 @@ func TestARequestIsSignedAnew(t *testing.T) {
 	if err := e.Outgoing(r); err != nil {
 		t.Fatal(err)
 	}
-	got := text(t, r)
+	got := bodyText(t, r)
 	for _, want := range []string{"Authorization: the signature\r\n", "X-Amz-Date: the date\r\n", "X-Amz-Security-Token: " + token + "\r\n", "Accept-Encoding: identity\r\n", "\r\n\r\n{\"a\":1}"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)

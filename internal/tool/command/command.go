@@ -27,10 +27,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
@@ -231,7 +231,7 @@ func failedError(err error, complaint *tail) error {
 		}
 	}
 	if said := complaint.textOf(); said != "" {
-		err = fmt.Errorf("%w; it said: %s", err, excerpt.Of(said, 2_000))
+		err = fmt.Errorf("%w; it said: %s", err, text.Shorten(said, 2_000))
 	}
 	return &tool.Failure{Sentence: sentence, Exit: code, Cause: err}
 }

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Life makes boxes, pauses and copies them, and takes them away, as a manager
@@ -146,7 +146,7 @@ func (l *Life) checkQuota(o sandbox.Owner) error {
 		}
 	}
 	if most := o.Quota.Sandboxes; most > 0 && living >= most {
-		return fault.Exhausted(0, "the token has %s, and its quota is %d", excerpt.Count(living, "sandbox", "sandboxes"), most)
+		return fault.Exhausted(0, "the token has %s, and its quota is %d", text.Count(living, "sandbox", "sandboxes"), most)
 	}
 	made := 0
 	for _, r := range l.requests {

@@ -1,4 +1,4 @@
-package contents_test
+package digest_test
 
 import (
 	"errors"
@@ -6,12 +6,12 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/cofferdam-dev/cofferdam/internal/contents"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 )
 
-func digest(t *testing.T, files ...string) string {
+func digestOf(t *testing.T, files ...string) string {
 	t.Helper()
-	f := contents.Files{}
+	f := digest.Files{}
 	for _, file := range files {
 		name, text, _ := strings.Cut(file, "=")
 		if err := f.Add(name, strings.NewReader(text)); err != nil {
@@ -24,12 +24,12 @@ func digest(t *testing.T, files ...string) string {
 // TestDigest: files have one digest in any order, and another if a path or a byte
 // differs, wherever one ends and the next begins.
 func TestDigest(t *testing.T) {
-	want := digest(t, "package.json={}", "lib/a.js=1")
+	want := digestOf(t, "package.json={}", "lib/a.js=1")
 	for _, same := range [][]string{
 		{"lib/a.js=1", "package.json={}"},
 		{"lib/a.js=1", "package.json={}", ".npmignore=x", "lib/.gitignore=y"},
 	} {
-		if got := digest(t, same...); got != want {
+		if got := digestOf(t, same...); got != want {
 			t.Errorf("%q has another digest", same)
 		}
 	}
@@ -43,19 +43,19 @@ func TestDigest(t *testing.T) {
 		{"x=", "y="},
 		{"x\ny="},
 	} {
-		if got := digest(t, other...); seen[got] || got == "" {
+		if got := digestOf(t, other...); seen[got] || got == "" {
 			t.Errorf("%q has a digest that others have", other)
 		} else {
 			seen[got] = true
 		}
 	}
-	if digest(t) != "" {
+	if digestOf(t) != "" {
 		t.Error("no files have a digest")
 	}
 }
 
 func TestWhatCannotBeRead(t *testing.T) {
-	f := contents.Files{}
+	f := digest.Files{}
 	if f.Add("a", iotest.ErrReader(errors.New("broken"))) == nil || f.Digest() != "" {
 		t.Error("a file that can't be read counts")
 	}

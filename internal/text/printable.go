@@ -1,6 +1,6 @@
-// Package printable makes text that others wrote fit for a line that a person reads: on a
-// terminal, in a message, in a sentence.
-package printable
+// Package text makes text that others wrote fit for a person: printable on a terminal, in a
+// message or in a sentence, and shortened to a bound.
+package text
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ func Line(s string) string { return escape(s, "") }
 // an n is not taken for one that holds a line's end. Letters that look like others stay. Line leaves the result as it is.
 func Name(s string) string { return Line(strings.ReplaceAll(s, `\`, `\\`)) }
 
-// Text is Line for text of our own of several lines.
-func Text(s string) string { return escape(s, "\n\t") }
+// Lines is Line for text of our own that has several lines: it keeps line breaks and tabs.
+func Lines(s string) string { return escape(s, "\n\t") }
 
 func escape(s, keep string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return Hostile(r) || r == utf8.RuneError }) {

@@ -1,6 +1,4 @@
-// Package integrity reads subresource integrity: the hashes that npm's registries
-// and lockfiles write as "algorithm-base64", several with blanks between.
-package integrity
+package digest
 
 import (
 	"encoding/base64"

@@ -1,4 +1,4 @@
-package excerpt_test
+package text_test
 
 import (
 	"slices"
@@ -8,15 +8,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
-func TestOf(t *testing.T) {
+func TestShorten(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		text string
-		most int
-		want string
+		content string
+		most    int
+		want    string
 	}{
 		{"", 0, ""},
 		{"abcdef", 6, "abcdef"},
@@ -26,22 +26,22 @@ func TestOf(t *testing.T) {
 		{"abcdef", 0, ""},
 		{"äöüäöü", 8, "äö..."}, // two bytes each: the fifth byte is half of one
 	} {
-		if got := excerpt.Of(tt.text, tt.most); got != tt.want {
-			t.Errorf("Of(%q, %d) = %q, want %q", tt.text, tt.most, got, tt.want)
+		if got := text.Shorten(tt.content, tt.most); got != tt.want {
+			t.Errorf("Shorten(%q, %d) = %q, want %q", tt.content, tt.most, got, tt.want)
 		}
 	}
 }
 
-// TestSealed: what is cut says how long it was and which text, whatever the difference is.
-func TestSealed(t *testing.T) {
+// TestSeal: what is cut says how long it was and which text, whatever the difference is.
+func TestSeal(t *testing.T) {
 	t.Parallel()
-	if got := excerpt.Sealed("abc", 3); got != "abc" {
+	if got := text.Seal("abc", 3); got != "abc" {
 		t.Errorf("what has room is %q", got)
 	}
-	if got, want := excerpt.Sealed("test", 3), "... [4 bytes, sha256 9f86d081884c7d659a2feaa0c55ad015]"; got != want {
+	if got, want := text.Seal("test", 3), "... [4 bytes, sha256 9f86d081884c7d659a2feaa0c55ad015]"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := excerpt.Sealed(strings.Repeat("x", 400), 300); len(got) != 300 || !strings.HasPrefix(got, "xxx") {
+	if got := text.Seal(strings.Repeat("x", 400), 300); len(got) != 300 || !strings.HasPrefix(got, "xxx") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -51,7 +51,7 @@ func TestSealed(t *testing.T) {
 			return
 		}
 		b[rapid.IntRange(0, len(b)-1).Draw(rt, "place")] ^= rapid.Byte().Filter(func(x byte) bool { return x != 0 }).Draw(rt, "bits")
-		one, other := excerpt.Sealed(string(a), 100), excerpt.Sealed(string(b), 100)
+		one, other := text.Seal(string(a), 100), text.Seal(string(b), 100)
 		if one == other || !utf8.ValidString(one) || len(one) > 170 {
 			rt.Fatalf("%q and %q are %q and %q", a, b, one, other)
 		}
@@ -63,7 +63,7 @@ func TestDigest(t *testing.T) {
 	t.Parallel()
 	seen := map[string][]string{}
 	for _, list := range [][]string{nil, {""}, {"", ""}, {"ab"}, {"a", "b"}, {"b", "a"}, {"1:a1:b"}} {
-		d := excerpt.Digest(list)
+		d := text.DigestList(list)
 		if other, is := seen[d]; is || len(d) != 32 {
 			t.Errorf("%q and %q have the digest %q", list, other, d)
 		}
@@ -75,14 +75,14 @@ func TestDigest(t *testing.T) {
 func TestOfAnything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		text := rapid.String().Draw(rt, "text")
+		content := rapid.String().Draw(rt, "text")
 		most := rapid.IntRange(0, 40).Draw(rt, "most")
-		got := excerpt.Of(text, most)
+		got := text.Shorten(content, most)
 		if len(got) > most || !utf8.ValidString(got) {
-			rt.Fatalf("Of(%q, %d) = %q", text, most, got)
+			rt.Fatalf("Shorten(%q, %d) = %q", content, most, got)
 		}
-		if got != text && !strings.HasPrefix(text, strings.TrimRight(got, ".")) {
-			rt.Fatalf("Of(%q, %d) = %q, which is not its beginning", text, most, got)
+		if got != content && !strings.HasPrefix(content, strings.TrimRight(got, ".")) {
+			rt.Fatalf("Shorten(%q, %d) = %q, which is not its beginning", content, most, got)
 		}
 	})
 }

@@ -1,5 +1,4 @@
-// Package excerpt shortens text that may be long, for a sentence, a record or a line.
-package excerpt
+package text
 
 import (
 	"crypto/sha256"
@@ -10,9 +9,9 @@ import (
 
 const ellipsis = "..."
 
-// Of is s if it has at most so many bytes, else its beginning with "..." at the end, which
+// Shorten returns s if it has at most so many bytes, else its beginning with "..." at the end, which
 // together have no more. It cuts no character in two. It makes nothing printable.
-func Of(s string, most int) string {
+func Shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -23,27 +22,27 @@ func Of(s string, most int) string {
 	return s[:end] + ellipsis[:min(most, len(ellipsis))]
 }
 
-// Sealed is s if it has at most so many bytes, else its beginning with how long it is and a
+// Seal returns s if it has at most so many bytes, else its beginning with how long it is and a
 // digest of all of it: "beginning... [4096 bytes, sha256 9f86d081884c7d659a2feaa0c55ad015]". It
 // is for text by which a person decides: two that differ anywhere never look the same, unless
 // one was written to end in the other's seal, so what an answer is bound to has its digest
 // elsewhere, too. Bytes that are no UTF-8 become U+FFFD, and such text is always sealed. The seal is whole though
 // most has no room for it: about 60 bytes.
-func Sealed(s string, most int) string {
+func Seal(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) {
 		return s
 	}
 	sum := sha256.Sum256([]byte(s))
 	seal := fmt.Sprintf(" [%d bytes, sha256 %x]", len(s), sum[:sealed])
-	return Of(strings.ToValidUTF8(s, "\ufffd"), max(most-len(seal), len(ellipsis))) + seal
+	return Shorten(strings.ToValidUTF8(s, "\ufffd"), max(most-len(seal), len(ellipsis))) + seal
 }
 
 // sealed is how many bytes of a digest are shown: nobody finds two texts that share them.
 const sealed = 16
 
-// Digest is for a list of which a part is shown: the first half of the sha256, in hexadecimal,
+// DigestList identifies a list of which a part is shown. It returns the first half of the sha256, in hexadecimal,
 // of all texts in their order, each with its length.
-func Digest(texts []string) string {
+func DigestList(texts []string) string {
 	h := sha256.New()
 	for _, text := range texts {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(text), text) // a hash takes all

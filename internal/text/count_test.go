@@ -1,4 +1,4 @@
-package excerpt
+package text
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package integrity_test
+package digest_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/integrity"
+	"github.com/cofferdam-dev/cofferdam/internal/digest"
 )
 
 func sum(algorithm string, size int, b byte) (sri, digest string) {
@@ -42,7 +42,7 @@ func TestStrongest(t *testing.T) {
 		"malformed strongest":   {a256 + " sha512-YQ==", nil, "sha512-YQ=="},
 		"loose base64":          {loose, nil, loose},
 	} {
-		digests, malformed := integrity.Strongest(c.text)
+		digests, malformed := digest.Strongest(c.text)
 		if !slices.Equal(digests, c.digests) || malformed != c.malformed {
 			t.Errorf("%s: %q, %q", name, digests, malformed)
 		}
@@ -52,7 +52,7 @@ func TestStrongest(t *testing.T) {
 func FuzzStrongest(f *testing.F) {
 	f.Add("sha512-AAAA sha256-YQ==?x")
 	f.Fuzz(func(t *testing.T, text string) {
-		digests, malformed := integrity.Strongest(text)
+		digests, malformed := digest.Strongest(text)
 		if malformed != "" && (len(digests) > 0 || !strings.Contains(text, malformed)) {
 			t.Errorf("%q and %q", digests, malformed)
 		}

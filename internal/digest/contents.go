@@ -1,6 +1,8 @@
-// Package contents gives what a package consists of, once unpacked, a digest: the same
-// whether it is computed from the archive or from the directory that a client made.
-package contents
+// Package digest computes and reads digests of packages: one over the files of an unpacked
+// package, which is the same whether it is computed from the archive or from the directory that a
+// client made, and those of subresource integrity, which npm's registries and lockfiles write as
+// "algorithm-base64", several with blanks between.
+package digest
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package printable_test
+package text_test
 
 import (
 	"math/rand/v2"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/printable"
+	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // TestNames: no name of random bytes makes more lines than a plain one, by whatever a reader takes
@@ -22,8 +22,8 @@ func TestNames(t *testing.T) {
 		for range 1 + random.IntN(8) {
 			name += pieces[random.IntN(len(pieces))]
 		}
-		got := printable.Name(name)
-		if !utf8.ValidString(got) || strings.ContainsFunc(got, printable.Hostile) || printable.Line(got) != got {
+		got := text.Name(name)
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, text.Hostile) || text.Line(got) != got {
 			t.Fatalf("%q is shown as %q", name, got)
 		}
 		if other, is := seen[got]; is && other != name {
@@ -34,7 +34,7 @@ func TestNames(t *testing.T) {
 			t.Fatalf("%q is shown as %s, which reads as %q: %v", name, got, back, err)
 		}
 	}
-	if printable.Name("a\nb") == printable.Name(`a\nb`) {
+	if text.Name("a\nb") == text.Name(`a\nb`) {
 		t.Error("a line's end looks like a backslash and an n")
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // types are all that cross the wire.
@@ -95,7 +94,7 @@ func types() []any {
 		api.Quota{},
 		api.Refusal{},
 		api.Refusals{},
-		pkgref.Ref{},
+		api.Ref{},
 		api.ResolvedPlan{},
 		api.RevokeApproval{},
 		api.RotateAuditKey{},

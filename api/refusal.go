@@ -2,26 +2,24 @@ package api
 
 import (
 	"time"
-
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Refusal is one thing that a sandbox was refused: what `cofferdam why` tells, inside
 // and on the host.
 type Refusal struct {
-	Time      time.Time  `json:"time"`
-	Run       string     `json:"run"`
-	Sandbox   string     `json:"sandbox"`
-	Package   pkgref.Ref `json:"package,omitzero"`
-	File      string     `json:"file,omitempty"`
-	What      string     `json:"what"`           // package, index, name, command, tool
-	Name      string     `json:"name,omitempty"` // a name that does not resolve
-	Outcome   string     `json:"outcome"`
-	Rule      string     `json:"rule"`
-	Reason    string     `json:"reason"`
-	Suggest   string     `json:"suggest,omitempty"` // lines of a policy that would allow it
-	RequestID string     `json:"request_id"`
-	Count     int        `json:"count"`
+	Time      time.Time `json:"time"`
+	Run       string    `json:"run"`
+	Sandbox   string    `json:"sandbox"`
+	Package   Ref       `json:"package,omitzero"`
+	File      string    `json:"file,omitempty"`
+	What      string    `json:"what"`           // package, index, name, command, tool
+	Name      string    `json:"name,omitempty"` // a name that does not resolve
+	Outcome   string    `json:"outcome"`
+	Rule      string    `json:"rule"`
+	Reason    string    `json:"reason"`
+	Suggest   string    `json:"suggest,omitempty"` // lines of a policy that would allow it
+	RequestID string    `json:"request_id"`
+	Count     int       `json:"count"`
 	// Alarm tells that it is more than a refusal: somebody's bytes are not what a
 	// lockfile or an advisory says they must (not) be.
 	Alarm bool `json:"alarm,omitempty"`

@@ -123,7 +123,7 @@ func here() string {
 	return cwd
 }
 
-func readText(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}

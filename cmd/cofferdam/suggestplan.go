@@ -220,7 +220,7 @@ func causesOf(ctx context.Context, c *client.Client, run string) (refused []stri
 	}
 	for _, r := range all.Refusals {
 		if r.Cause && r.Package.Name != "" {
-			refused = append(refused, refusal.Subject(refusal.Refusal(r))+": "+r.Reason)
+			refused = append(refused, refusal.Subject(refusalOf(r))+": "+r.Reason)
 		}
 	}
 	return refused

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
@@ -78,7 +79,7 @@ func tellWhy(refused api.Refusals, last, all, asJSON bool) error {
 	var told []refusal.Refusal
 	for _, r := range refused.Refusals {
 		if all || asJSON || r.Cause { // a program reads of each whether it is a cause
-			told = append(told, refusal.Refusal(r))
+			told = append(told, refusalOf(r))
 		}
 	}
 	if asJSON {
@@ -114,8 +115,18 @@ func completeRefusals(filter *client.RefusalFilter) completion {
 		refused, _ := c.Refusals(ctx, *filter) // none, if none can be asked
 		var found []string
 		for _, r := range refused.Refusals {
-			found = append(found, r.RequestID+"\t"+ui.Printable(refusal.Subject(refusal.Refusal(r))))
+			found = append(found, r.RequestID+"\t"+ui.Printable(refusal.Subject(refusalOf(r))))
 		}
 		return found
 	})
+}
+
+// refusalOf makes of the wire's refusal the one that has words.
+func refusalOf(r api.Refusal) refusal.Refusal {
+	return refusal.Refusal{
+		Time: r.Time, Run: r.Run, Sandbox: r.Sandbox,
+		Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Package.Ecosystem), Name: r.Package.Name, Version: r.Package.Version},
+		File:    r.File, What: r.What, Name: r.Name, Outcome: r.Outcome, Rule: r.Rule, Reason: r.Reason, Suggest: r.Suggest,
+		RequestID: r.RequestID, Count: r.Count, Alarm: r.Alarm, Approval: r.Approval, Cause: r.Cause,
+	}
 }

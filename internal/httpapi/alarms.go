@@ -153,7 +153,7 @@ func isOfRun(r audit.Record, run string) bool {
 
 func viewAlarm(r audit.Record) api.Alarm {
 	return api.Alarm{
-		Seq: r.Seq, Time: r.Time, Sandbox: r.Sandbox, Package: records.RefOf(r), File: r.File, Name: r.Detail[records.DetailName],
+		Seq: r.Seq, Time: r.Time, Sandbox: r.Sandbox, Package: viewRef(records.RefOf(r)), File: r.File, Name: r.Detail[records.DetailName],
 		Outcome: string(r.Outcome), Rule: r.Rule, Reason: r.Reason, Count: max(1, r.Count),
 	}
 }

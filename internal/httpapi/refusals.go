@@ -10,7 +10,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
@@ -40,9 +42,21 @@ func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := api.Refusals{Ended: ended, Run: run, Refusals: []api.Refusal{}}
 	for _, one := range all {
-		answer.Refusals = append(answer.Refusals, api.Refusal(one))
+		answer.Refusals = append(answer.Refusals, viewRefusal(one))
 	}
 	return writeJSON(w, r, http.StatusOK, answer)
+}
+
+func viewRefusal(r door.Refusal) api.Refusal {
+	return api.Refusal{
+		Time: r.Time, Run: r.Run, Sandbox: r.Sandbox, Package: viewRef(r.Package), File: r.File, What: r.What, Name: r.Name,
+		Outcome: r.Outcome, Rule: r.Rule, Reason: r.Reason, Suggest: r.Suggest, RequestID: r.RequestID, Count: r.Count,
+		Alarm: r.Alarm, Approval: r.Approval, Cause: r.Cause,
+	}
+}
+
+func viewRef(r pkgref.Ref) api.Ref {
+	return api.Ref{Ecosystem: string(r.Ecosystem), Name: r.Name, Version: r.Version}
 }
 
 // endedBadly is the last command of a run that did not end well, with its code; "": there is none.

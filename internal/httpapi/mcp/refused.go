@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
@@ -49,7 +50,7 @@ func notGiven(rule string) bool {
 
 func (p *peer) viewRefusal(r api.Refusal) refused {
 	v := refused{
-		What: ui.Printable(refusal.Subject(refusal.Refusal(r))), Reason: text.Shorten(ui.Printable(r.Reason), maxSentence),
+		What: ui.Printable(subjectOf(r)), Reason: text.Shorten(ui.Printable(r.Reason), maxSentence),
 		Rule: ui.Printable(r.Rule), Request: r.RequestID, Approval: r.Approval,
 		Suggest: text.Shorten(ui.PrintableText(strings.TrimSpace(r.Suggest)), maxSentence), Alarm: r.Alarm, Count: r.Count,
 	}
@@ -57,6 +58,12 @@ func (p *peer) viewRefusal(r api.Refusal) refused {
 		v.Answer = p.howToAnswer(r.Approval)
 	}
 	return v
+}
+
+// subjectOf returns the words for the thing that was refused, which are those that the gateway's own pages have.
+func subjectOf(r api.Refusal) string {
+	pkg := pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Package.Ecosystem), Name: r.Package.Name, Version: r.Package.Version}
+	return refusal.Subject(refusal.Refusal{What: r.What, Package: pkg, File: r.File, Name: r.Name})
 }
 
 // howToAnswer is how a person answers a request.

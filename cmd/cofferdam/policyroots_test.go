@@ -214,9 +214,10 @@ requires = ["setuptools >= 61.0","wheel"]
 		"an override that is a directory": {map[string]string{
 			"package.json": `{"overrides":{"own":"file:lib"}}`, "lib/package.json": `{"dependencies":{"ms":"2"}}`,
 		}, "ms", []string{"package.json:1: own file:lib: it is a file"}},
-		"a peer that is another package": one("package.json", `{"devDependencies":{"own":"npm:is-odd@1"},"peerDependencies":{"own":"1"}}`, "is-odd"),
-		"what is written by escapes":     one("package.json", "{\n\"dependencies\":{\n\"\\u006fwn\":\"file:own\"}}", "", "package.json:3: own file:own: it is a file"),
-		"other people's formats":         {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
+		"a peer that is another package":       one("package.json", `{"devDependencies":{"own":"npm:is-odd@1"},"peerDependencies":{"own":"1"}}`, "is-odd"),
+		"a plugin of pnpm's without a version": one("pnpm-workspace.yaml", "configDependencies:\n  ms: 1.0.0\n  own: ~\n", "ms", "pnpm-workspace.yaml:3: own: it has no version"),
+		"what is written by escapes":           one("package.json", "{\n\"dependencies\":{\n\"\\u006fwn\":\"file:own\"}}", "", "package.json:3: own file:own: it is a file"),
+		"other people's formats":               {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,11 +27,11 @@ func packageFormat() manifest.Format { return manifest.Format{Name: packageName,
 
 // packageJSON is what is read of a package.json.
 type packageJSON struct {
-	Name         string            `json:"name"`
-	Dependencies map[string]string `json:"dependencies"`
-	Development  map[string]string `json:"devDependencies"`
-	Optional     map[string]string `json:"optionalDependencies"`
-	Peers        map[string]string `json:"peerDependencies"`
+	Name         string    `json:"name"`
+	Dependencies specTable `json:"dependencies"`
+	Development  specTable `json:"devDependencies"`
+	Optional     specTable `json:"optionalDependencies"`
+	Peers        specTable `json:"peerDependencies"`
 	PeersMeta    map[string]struct {
 		Optional bool `json:"optional"`
 	} `json:"peerDependenciesMeta"`
@@ -43,9 +43,9 @@ type packageJSON struct {
 		Extensions map[string]map[string]any `json:"packageExtensions"`
 		Built      any                       `json:"onlyBuiltDependencies"`
 	} `json:"pnpm"`
-	Manager  any                          `json:"packageManager"` // text; what else it is means nothing
-	Catalog  map[string]string            `json:"catalog"`        // bun's
-	Catalogs map[string]map[string]string `json:"catalogs"`
+	Manager  any                  `json:"packageManager"` // text; what else it is means nothing
+	Catalog  specTable            `json:"catalog"`        // bun's
+	Catalogs map[string]specTable `json:"catalogs"`
 }
 
 func readPackage(w *manifest.Wants, m manifest.Text) error {
@@ -172,13 +172,13 @@ func leaveOutAlias(w *manifest.Wants, m manifest.Text, number int, name, spec st
 func aliasKey(name string) string { return "alias\x00" + name }
 
 // sections are the packages that are asked for whoever has this one.
-func (p packageJSON) sections() []map[string]string {
-	return []map[string]string{p.Dependencies, p.Development, p.Optional}
+func (p packageJSON) sections() []specTable {
+	return []specTable{p.Dependencies, p.Development, p.Optional}
 }
 
 // hasName tells whether a section has a name.
 func (p packageJSON) hasName(name string) bool {
-	return slices.ContainsFunc(p.sections(), func(s map[string]string) bool { _, has := s[name]; return has })
+	return slices.ContainsFunc(p.sections(), func(s specTable) bool { _, has := s[name]; return has })
 }
 
 // isTwoPackages tells whether sections lead to different packages by one name. npm takes that for development, and pnpm the other.
@@ -246,9 +246,9 @@ func workspaces(w *manifest.Wants, m manifest.Text, text json.RawMessage) error 
 	var patterns []string
 	if json.Unmarshal(text, &patterns) != nil {
 		var table struct {
-			Packages []string                     `json:"packages"`
-			Catalog  map[string]string            `json:"catalog"` // bun's
-			Catalogs map[string]map[string]string `json:"catalogs"`
+			Packages []string             `json:"packages"`
+			Catalog  specTable            `json:"catalog"` // bun's
+			Catalogs map[string]specTable `json:"catalogs"`
 		}
 		if err := exactly(text, &table); err != nil {
 			return fmt.Errorf("its workspaces are no list of patterns: %w", err)

@@ -350,20 +350,12 @@ func keepReplaced(w *manifest.Wants, key string) {
 // anyVersion is the range of a spec that has none.
 const anyVersion = "*"
 
-// aliased is the range of a spec, also of one that names another package: "npm:name@range".
+// aliased is the range of a spec, also of one that names another package.
 func aliased(spec string) string {
-	spec = strings.TrimSpace(spec)
-	if !strings.HasPrefix(strings.ToLower(spec), "npm:") {
-		return spec
+	if _, among, is := splitAlias(spec); is {
+		return among
 	}
-	spec = spec[len("npm:"):]
-	if at := strings.LastIndexByte(spec, '@'); at > 0 {
-		return spec[at+1:]
-	}
-	if strings.Trim(spec, "0123456789.^~<>=*|- vx") == "" { // pnpm: a range alone
-		return spec
-	}
-	return anyVersion
+	return strings.TrimSpace(spec)
 }
 
 // inCatalog begins a spec that a catalog has.

@@ -130,6 +130,9 @@ func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section
 	case replaces:
 		return noteSpec(w, m, number, name, document.meantSpec(spec), true)
 	case section == "peerDependencies" && document.hasName(name): // which says what it is
+		if document.isTwoPackages(name, document.Peers) {
+			w.LeaveOut(m.File, number, name+" "+spec, "another section has another package under this name, so that it is not allowed by this")
+		}
 		return nil
 	case section == "peerDependencies" && document.PeersMeta[name].Optional && !document.isOfPNPM(w): // only pnpm installs it by itself
 		leaveOutAlias(w, m, number, name, spec)
@@ -181,10 +184,11 @@ func (p packageJSON) hasName(name string) bool {
 	return slices.ContainsFunc(p.sections(), func(s specTable) bool { _, has := s[name]; return has })
 }
 
-// isTwoPackages tells whether sections lead to different packages by one name. npm takes that for development, and pnpm the other.
-func (p packageJSON) isTwoPackages(name string) bool {
+// isTwoPackages tells whether sections, and more, lead to different packages by one name. Of two sections npm takes that for development,
+// and pnpm the other; of a section and the peers both take the section, but pnpm takes the peer in a directory that another package asks for.
+func (p packageJSON) isTwoPackages(name string, more ...specTable) bool {
 	found := map[string]bool{}
-	for _, section := range p.sections() {
+	for _, section := range append(p.sections(), more...) {
 		if spec, has := section[name]; has {
 			target, why := ofSpec(spec)
 			found[cmp.Or(why, target, name)] = true

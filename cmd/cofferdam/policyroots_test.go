@@ -214,9 +214,16 @@ requires = ["setuptools >= 61.0","wheel"]
 		"an override that is a directory": {map[string]string{
 			"package.json": `{"overrides":{"own":"file:lib"}}`, "lib/package.json": `{"dependencies":{"ms":"2"}}`,
 		}, "ms", []string{"package.json:1: own file:lib: it is a file"}},
-		"a peer that is another package": one("package.json", `{"devDependencies":{"own":"npm:is-odd@1"},"peerDependencies":{"own":"1"}}`, "is-odd"),
-		"what is written by escapes":     one("package.json", "{\n\"dependencies\":{\n\"\\u006fwn\":\"file:own\"}}", "", "package.json:3: own file:own: it is a file"),
-		"other people's formats":         {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
+		"a peer that is another package": one("package.json", `{"devDependencies":{"own":"npm:is-odd@1"},"peerDependencies":{"own":"1"}}`, "is-odd", "package.json:1: own 1: another section has another package under this name"),
+		"a peer in a directory that is another package": {map[string]string{
+			"package.json": `{"dependencies":{"lib":"file:lib"}}`, "lib/package.json": `{"dependencies":{"own":"npm:is-odd@1","ms":"2"},"peerDependencies":{"own":"1","ms":"*"}}`,
+		}, "is-odd ms", []string{"package.json:1: lib file:lib: it is a file", "lib/package.json:1: own 1: another section has another package under this name"}},
+		"aliases of names like versions": one("package.json", `{"dependencies":{"own":"npm:x@1","two":"npm:1.x@^2"}}`, "1.x x"),
+		"a name or a version": one("package.json", `{"dependencies":{"a":"npm:1.0.0","b":"npm:x","c":"npm:1.0.0-rc.1","d":"npm:~1.2","e":"npm:^1.0.0","f":"npm:latest"},"overrides":{"g":"npm:1.0"}}`, "e latest",
+			"package.json:1: a npm:1.0.0: npm takes it for a package", "b npm:x: npm takes", "c npm:1.0.0-rc.1: npm takes", "d npm:~1.2: npm takes", "g npm:1.0: npm takes"),
+		"a plugin of pnpm's without a version": one("pnpm-workspace.yaml", "configDependencies:\n  ms: 1.0.0\n  own: ~\n", "ms", "pnpm-workspace.yaml:3: own: it has no version"),
+		"what is written by escapes":           one("package.json", "{\n\"dependencies\":{\n\"\\u006fwn\":\"file:own\"}}", "", "package.json:3: own file:own: it is a file"),
+		"other people's formats":               {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -51,6 +51,12 @@ func TestALineIsOfAWholeWord(t *testing.T) {
 			t.Errorf("%q: line %d, want %d", c.words, got, c.want)
 		}
 	}
+	marked := Text{Data: []byte("\ufeffcatalog:\n\ufeffx: 1\n\u00e9x: 1\n")}
+	for word, want := range map[string]int{"catalog": 1, "x": 2, "\u00e9x": 3} { // over which YAML passes
+		if got := marked.LineOf(word); got != want {
+			t.Errorf("%q behind a byte order mark: line %d, want %d", word, got, want)
+		}
+	}
 }
 
 // TestWhatLooksLikeNamingARegistry: the keys of the clients' settings, and what is like them.

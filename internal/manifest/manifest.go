@@ -85,7 +85,7 @@ func (t Text) findWord(word string, from int) int {
 			return -1
 		}
 		begin, end := from+next, from+next+len(word)
-		joined := begin > 0 && isWord(word[0]) && isWord(t.Data[begin-1]) || end < len(t.Data) && isWord(word[len(word)-1]) && isWord(t.Data[end])
+		joined := begin > 0 && isWord(word[0]) && isWord(t.Data[begin-1]) && !bytes.HasSuffix(t.Data[:begin], []byte(byteOrderMark)) || end < len(t.Data) && isWord(word[len(word)-1]) && isWord(t.Data[end])
 		if !joined {
 			return begin
 		}
@@ -348,14 +348,17 @@ func (w *Wants) LeftOut() []LeftOut { return w.leftOut }
 // Read are the files that were read.
 func (w *Wants) Read() []string { return w.read }
 
+// byteOrderMark is UTF-8's, of which a text may have more than the one that Decode takes away.
+const byteOrderMark = "\ufeff"
+
 var errText = errors.New("it is neither UTF-8 nor UTF-16")
 
 // Decode gives a file's text as UTF-8 without a byte order mark, which editors and shells of some systems put there.
 func Decode(data []byte) ([]byte, error) {
 	var order func(a, b byte) uint16
 	switch {
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		data = data[3:]
+	case bytes.HasPrefix(data, []byte(byteOrderMark)):
+		data = data[len(byteOrderMark):]
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):
 		order = func(a, b byte) uint16 { return uint16(b)<<8 | uint16(a) }
 	case bytes.HasPrefix(data, []byte("\xfe\xff")):

@@ -125,8 +125,9 @@ func (m nodeMaker) spec(name string, firm bool) string {
 		return pick(m.dice, "file:./lib/a", "file:lib/a", "file:lib/b", "./lib/a", "file:lib/../lib/b", "file:"+strings.Repeat("./", 3)+"lib/a")
 	case 3:
 		if m.in(25) {
-			m.may = append(m.may, name) // by "npm:1.0.0"
-			return pick(m.dice, "link:./lib/a", "link:lib/b", "link:nowhere", "workspace:*", "workspace:^", "workspace:lib/a", "portal:lib/a", "catalog:", "catalog:x", "jsr:@s/a@1", "npm:1.0.0", "patch:a@1#x", "file:nowhere.tgz", "nosuchtag", "runtime:22")
+			m.may = append(m.may, name, "x", "1.x") // by "npm:^1.0.0", and by what has another name
+			return pick(m.dice, "link:./lib/a", "link:lib/b", "link:nowhere", "workspace:*", "workspace:^", "workspace:lib/a", "portal:lib/a", "catalog:", "catalog:x", "jsr:@s/a@1", "npm:1.0.0", "npm:x", "npm:~1.0.0", "npm:^1.0.0", "npm:x@1.0.0", "npm:1.x@^1.0.0",
+				"patch:a@1#x", "file:nowhere.tgz", "nosuchtag", "runtime:22")
 		}
 		if !m.pnpm { // which knows neither of these
 			return "file:./lib/b"
@@ -177,6 +178,9 @@ func (m nodeMaker) overrides(depth int) object {
 	var all object
 	for range m.IntN(3) {
 		name := pick(m.dice, m.name(), "inner-a", "inner-b", "inner-a@1", m.name()+"@^1.0.0", m.mayName())
+		if strings.Contains(name[1:], "@") || depth > 0 { // for some versions or parents
+			m.aliased[strings.TrimSuffix(name, "@^1.0.0")] = true
+		}
 		if m.in(3) && depth < 3 {
 			inner := m.overrides(depth + 1)
 			if m.in(2) {
@@ -214,7 +218,11 @@ func (m nodeMaker) manifest(name string) string {
 		all = append(all, pair{"peerDependenciesMeta", object{{peer, object{{"optional", m.in(2)}}}}})
 	}
 	if m.in(8) {
-		all = append(all, pair{pick(m.dice, "bundleDependencies", "bundledDependencies"), pick[any](m.dice, []string{m.name()}, []string{m.mayName()}, true, false)})
+		bundled := pick[any](m.dice, []string{m.name()}, []string{m.mayName()}, true, false)
+		if name == "" && m.place == inMember && !m.pnpm { // which npm takes for no member
+			m.strikeBundled(all, bundled)
+		}
+		all = append(all, pair{pick(m.dice, "bundleDependencies", "bundledDependencies"), bundled})
 	}
 	if m.in(8) {
 		all = append(all, pair{"Dependencies", object{{"capital", "1.0.0"}}}, pair{"x", raw(strings.Repeat("[", 100) + strings.Repeat("]", 100))})
@@ -224,6 +232,21 @@ func (m nodeMaker) manifest(name string) string {
 	}
 	m.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return m.json(all, "")
+}
+
+// strikeBundled notes what npm takes for part of a package: a list of names, or true for all of its dependencies.
+func (m nodeMaker) strikeBundled(manifest object, bundled any) {
+	if names, is := bundled.([]string); is {
+		m.struck = append(m.struck, names...)
+		return
+	}
+	for _, section := range manifest {
+		if wants, _ := section.value.(object); section.key == "dependencies" && bundled == true {
+			for _, p := range wants {
+				m.struck = append(m.struck, p.key)
+			}
+		}
+	}
 }
 
 // rootOnly are the members that a client reads in the first package.json alone.

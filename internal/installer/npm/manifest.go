@@ -27,11 +27,11 @@ func packageFormat() manifest.Format { return manifest.Format{Name: packageName,
 
 // packageJSON is what is read of a package.json.
 type packageJSON struct {
-	Name         string            `json:"name"`
-	Dependencies map[string]string `json:"dependencies"`
-	Development  map[string]string `json:"devDependencies"`
-	Optional     map[string]string `json:"optionalDependencies"`
-	Peers        map[string]string `json:"peerDependencies"`
+	Name         string    `json:"name"`
+	Dependencies specTable `json:"dependencies"`
+	Development  specTable `json:"devDependencies"`
+	Optional     specTable `json:"optionalDependencies"`
+	Peers        specTable `json:"peerDependencies"`
 	PeersMeta    map[string]struct {
 		Optional bool `json:"optional"`
 	} `json:"peerDependenciesMeta"`
@@ -43,9 +43,9 @@ type packageJSON struct {
 		Extensions map[string]map[string]any `json:"packageExtensions"`
 		Built      any                       `json:"onlyBuiltDependencies"`
 	} `json:"pnpm"`
-	Manager  any                          `json:"packageManager"` // text; what else it is means nothing
-	Catalog  map[string]string            `json:"catalog"`        // bun's
-	Catalogs map[string]map[string]string `json:"catalogs"`
+	Manager  any                  `json:"packageManager"` // text; what else it is means nothing
+	Catalog  specTable            `json:"catalog"`        // bun's
+	Catalogs map[string]specTable `json:"catalogs"`
 }
 
 func readPackage(w *manifest.Wants, m manifest.Text) error {
@@ -130,6 +130,9 @@ func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section
 	case replaces:
 		return noteSpec(w, m, number, name, document.meantSpec(spec), true)
 	case section == "peerDependencies" && document.hasName(name): // which says what it is
+		if document.isTwoPackages(name, document.Peers) {
+			w.LeaveOut(m.File, number, name+" "+spec, "another section has another package under this name, so that it is not allowed by this")
+		}
 		return nil
 	case section == "peerDependencies" && document.PeersMeta[name].Optional && !document.isOfPNPM(w): // only pnpm installs it by itself
 		leaveOutAlias(w, m, number, name, spec)
@@ -172,19 +175,20 @@ func leaveOutAlias(w *manifest.Wants, m manifest.Text, number int, name, spec st
 func aliasKey(name string) string { return "alias\x00" + name }
 
 // sections are the packages that are asked for whoever has this one.
-func (p packageJSON) sections() []map[string]string {
-	return []map[string]string{p.Dependencies, p.Development, p.Optional}
+func (p packageJSON) sections() []specTable {
+	return []specTable{p.Dependencies, p.Development, p.Optional}
 }
 
 // hasName tells whether a section has a name.
 func (p packageJSON) hasName(name string) bool {
-	return slices.ContainsFunc(p.sections(), func(s map[string]string) bool { _, has := s[name]; return has })
+	return slices.ContainsFunc(p.sections(), func(s specTable) bool { _, has := s[name]; return has })
 }
 
-// isTwoPackages tells whether sections lead to different packages by one name. npm takes that for development, and pnpm the other.
-func (p packageJSON) isTwoPackages(name string) bool {
+// isTwoPackages tells whether sections, and more, lead to different packages by one name. Of two sections npm takes that for development,
+// and pnpm the other; of a section and the peers both take the section, but pnpm takes the peer in a directory that another package asks for.
+func (p packageJSON) isTwoPackages(name string, more ...specTable) bool {
 	found := map[string]bool{}
-	for _, section := range p.sections() {
+	for _, section := range append(p.sections(), more...) {
 		if spec, has := section[name]; has {
 			target, why := ofSpec(spec)
 			found[cmp.Or(why, target, name)] = true
@@ -246,9 +250,9 @@ func workspaces(w *manifest.Wants, m manifest.Text, text json.RawMessage) error 
 	var patterns []string
 	if json.Unmarshal(text, &patterns) != nil {
 		var table struct {
-			Packages []string                     `json:"packages"`
-			Catalog  map[string]string            `json:"catalog"` // bun's
-			Catalogs map[string]map[string]string `json:"catalogs"`
+			Packages []string             `json:"packages"`
+			Catalog  specTable            `json:"catalog"` // bun's
+			Catalogs map[string]specTable `json:"catalogs"`
 		}
 		if err := exactly(text, &table); err != nil {
 			return fmt.Errorf("its workspaces are no list of patterns: %w", err)
@@ -350,20 +354,12 @@ func keepReplaced(w *manifest.Wants, key string) {
 // anyVersion is the range of a spec that has none.
 const anyVersion = "*"
 
-// aliased is the range of a spec, also of one that names another package: "npm:name@range".
+// aliased is the range of a spec, also of one that names another package.
 func aliased(spec string) string {
-	spec = strings.TrimSpace(spec)
-	if !strings.HasPrefix(strings.ToLower(spec), "npm:") {
-		return spec
+	if _, among, is := splitAlias(spec); is {
+		return among
 	}
-	spec = spec[len("npm:"):]
-	if at := strings.LastIndexByte(spec, '@'); at > 0 {
-		return spec[at+1:]
-	}
-	if strings.Trim(spec, "0123456789.^~<>=*|- vx") == "" { // pnpm: a range alone
-		return spec
-	}
-	return anyVersion
+	return strings.TrimSpace(spec)
 }
 
 // inCatalog begins a spec that a catalog has.

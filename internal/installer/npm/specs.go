@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 var (
@@ -15,7 +16,25 @@ var (
 	scheme  = regexp.MustCompile(`^(?i:[a-z][a-z0-9+.-]*):`)
 	// remote is git's way to write a place on a host: git@host:path.
 	remote = regexp.MustCompile(`^[^@\s/]+@[^:\s/]+[:/]`)
+	// bareName is what npm takes for the name of a package, whatever else it may be.
+	bareName = regexp.MustCompile(`^[A-Za-z0-9_.!~*'()-]+$`)
 )
+
+// splitAlias parts a spec that names another package, "npm:name@range". pnpm also has "npm:range", of the name that is asked for: name is "".
+func splitAlias(spec string) (name, among string, is bool) {
+	spec = strings.TrimSpace(spec)
+	if !strings.HasPrefix(strings.ToLower(spec), "npm:") {
+		return "", "", false
+	}
+	spec = spec[len("npm:"):]
+	if at := strings.LastIndexByte(spec, '@'); at > 0 {
+		return spec[:at], spec[at+1:], true
+	}
+	if _, isRange := pkgref.ParseRange(pkgref.Node, spec); isRange {
+		return "", spec, true
+	}
+	return spec, anyVersion, true
+}
 
 // folderOf is the directory or file of one's own that a package is asked for by; "": it is none.
 func folderOf(spec string) string {
@@ -58,12 +77,9 @@ func ofSpec(spec string) (target, why string) {
 	switch kind := strings.ToLower(scheme.FindString(spec)); kind {
 	case "":
 	case "npm:":
-		target = spec[len(kind):]
-		if at := strings.LastIndexByte(target, '@'); at > 0 {
-			target = target[:at]
-		}
-		if strings.Trim(target, "0123456789.^~<>=*|- vx") == "" { // pnpm: a range alone
-			target = ""
+		target, among, _ := splitAlias(spec)
+		if target == "" && bareName.MatchString(among) {
+			return "", "npm takes it for a package of that name, and pnpm for a range of versions"
 		}
 		return target, ""
 	case inCatalog:

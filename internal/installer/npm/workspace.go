@@ -18,17 +18,17 @@ func workspaceFormat() manifest.Format {
 // readWorkspace reads pnpm's members, its registries, and what its catalogs and overrides name: members say "catalog:" for it.
 func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	var document struct {
-		Packages   []string                     `yaml:"packages"`
-		Catalog    map[string]string            `yaml:"catalog"`
-		Catalogs   map[string]map[string]string `yaml:"catalogs"`
-		Overrides  map[string]string            `yaml:"overrides"`
-		Config     map[string]any               `yaml:"configDependencies"`
-		Extensions map[string]map[string]any    `yaml:"packageExtensions"`
-		Built      any                          `yaml:"onlyBuiltDependencies"`
-		Builds     any                          `yaml:"allowBuilds"`
-		Registry   any                          `yaml:"registry"`
-		Registries map[string]any               `yaml:"registries"`
-		Others     map[string]any               `yaml:",inline"`
+		Packages   []string                  `yaml:"packages"`
+		Catalog    specTable                 `yaml:"catalog"`
+		Catalogs   map[string]specTable      `yaml:"catalogs"`
+		Overrides  map[string]string         `yaml:"overrides"`
+		Config     map[string]any            `yaml:"configDependencies"`
+		Extensions map[string]map[string]any `yaml:"packageExtensions"`
+		Built      any                       `yaml:"onlyBuiltDependencies"`
+		Builds     any                       `yaml:"allowBuilds"`
+		Registry   any                       `yaml:"registry"`
+		Registries map[string]any            `yaml:"registries"`
+		Others     map[string]any            `yaml:",inline"`
 	}
 	if err := yaml.Unmarshal(m.Data, &document); err != nil {
 		return err
@@ -86,12 +86,15 @@ func allowedBuilds(w *manifest.Wants, m manifest.Text, table any) {
 func configured(w *manifest.Wants, m manifest.Text, all map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		number := m.LineOf("configDependencies", name)
-		if table, _ := all[name].(map[string]any); table["tarball"] != nil {
+		switch table, _ := all[name].(map[string]any); {
+		case all[name] == nil:
+			w.LeaveOut(m.File, number, name, "it has no version, without which pnpm does not ask for it")
+		case table["tarball"] != nil:
 			w.LeaveOut(m.File, number, name, "it comes from an address, so its name is not allowed from the registry")
 			w.Keep(name)
-			continue
+		default:
+			w.Add(name, m.File, number)
 		}
-		w.Add(name, m.File, number)
 	}
 }
 
@@ -141,7 +144,7 @@ func pnpmRegistries(w *manifest.Wants, m manifest.Text, registries map[string]an
 }
 
 // catalogs are the specs that members mean by "catalog:".
-func catalogs(w *manifest.Wants, m manifest.Text, usual map[string]string, named map[string]map[string]string) error {
+func catalogs(w *manifest.Wants, m manifest.Text, usual specTable, named map[string]specTable) error {
 	for _, section := range slices.Sorted(maps.Keys(named)) {
 		if err := catalog(w, m, section, section, named[section]); err != nil {
 			return err
@@ -150,7 +153,7 @@ func catalogs(w *manifest.Wants, m manifest.Text, usual map[string]string, named
 	return catalog(w, m, "catalog", "", usual)
 }
 
-func catalog(w *manifest.Wants, m manifest.Text, section, called string, names map[string]string) error {
+func catalog(w *manifest.Wants, m manifest.Text, section, called string, names specTable) error {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		w.Define(catalogKey(called, name))
 		if err := noteSpec(w, m, m.LineOf(section, name), name, names[name], false); err != nil {

@@ -106,7 +106,7 @@ func TestPlaceOfWhatIsFoundLater(t *testing.T) {
 	s := Source{Path: "/c.yaml", places: placesOf([]byte("pool:\n- template: none\nupstreams: [ {} ]\n"))}
 	for said, want := range map[string]string{
 		`the configuration is wrong: pool[0].template is "none"`: `the configuration file /c.yaml is wrong: line 2, column 13: pool[0].template is "none"`,
-		"upstreams[0] can't be used: no":                         "line 3, column 14: upstreams[0] can't be used: no",
+		"upstreams[0] can't be used: no":                         "the configuration file /c.yaml, line 3, column 14: upstreams[0] can't be used: no",
 		"the audit log's key is missing":                         "the audit log's key is missing",
 		"audit.key is open to others":                            "audit.key is open to others",
 	} {

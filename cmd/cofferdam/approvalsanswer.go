@@ -276,7 +276,7 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 			return false, err
 		}
 	}
-	if ui.Agrees("approve " + ui.Plural(len(requests), "request", "requests") + "?") {
+	if ui.Agrees(approvalQuestion(requests)) {
 		return true, nil
 	}
 	_, _ = fmt.Fprintln(os.Stderr, "cofferdam: nothing was approved")

@@ -66,6 +66,25 @@ func TestWhatWasNotLookedAtIsNotAbsent(t *testing.T) {
 	}
 }
 
+// TestApprovalIsAskedForAllThatWasShown: a tree's releases are requests of their own, and one that is named beside its
+// tree is asked about once.
+func TestApprovalIsAskedForAllThatWasShown(t *testing.T) {
+	t.Parallel()
+	one, two := approval.Request{ID: "ap-1", State: approval.Pending}, approval.Request{ID: "ap-2", State: approval.Pending}
+	tree := approval.Request{ID: "ap-3", State: approval.Pending, Members: []approval.Member{
+		{ID: "ap-1", State: approval.Pending, Request: &one}, {ID: "ap-2", State: approval.Pending, Request: &two},
+	}}
+	for want, requests := range map[string][]approval.Request{
+		"approve 1 request?":   {one},
+		"approve 2 requests?":  {tree},
+		"approve 2 requests? ": {tree, one},
+	} {
+		if got := approvalQuestion(requests); got != strings.TrimSpace(want) {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
 // shownOf asks, and gives what show prints of the request.
 func shownOf(t *testing.T, q *approval.Queue, name string, ask approval.Ask) string {
 	t.Helper()

@@ -124,6 +124,11 @@ func expanded(requests []approval.Request) []approval.Request {
 	return out
 }
 
+// approvalQuestion asks for as many requests as were shown: each release of a tree that waits is one of its own.
+func approvalQuestion(requests []approval.Request) string {
+	return "approve " + ui.Plural(len(expanded(requests)), "request", "requests") + "?"
+}
+
 // maxRun bounds a run in a line, in bytes.
 const maxRun = 80
 

@@ -68,11 +68,8 @@ be judged (except for busy-runs, where a policy without a history is normal).`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: completeWords(names...),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				if args[0] != "run" || flags.question.Run != "" {
-					return usageError(cmd, "only the report run is followed by a run, and once")
-				}
-				flags.question.Run = args[1]
+			if err := flags.takeRun(cmd, args); err != nil {
+				return err
 			}
 			if flags.json && flags.csv {
 				return usageError(cmd, "--json and --csv are two forms; choose one")
@@ -97,6 +94,20 @@ be judged (except for busy-runs, where a policy without a history is normal).`,
 	registerCompletion(cmd, "run", completeRuns)
 	incomplete(cmd, "since", "until", "policy", "user", "token", "min-runs", "limit")
 	return cmd
+}
+
+// takeRun takes the run that the report run is about, from its argument or from its flag.
+func (f *reportFlags) takeRun(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		if args[0] != "run" || f.question.Run != "" {
+			return usageError(cmd, "only the report run is followed by a run, and once")
+		}
+		f.question.Run = args[1]
+	}
+	if args[0] == "run" && f.question.Run == "" {
+		return usageError(cmd, "the report run is about one run; name it, as in: cofferdam audit report run nightly-42; cofferdam audit list --kind sandbox lists the runs")
+	}
+	return nil
 }
 
 func (f *reportFlags) runReport(ctx context.Context, name string, now time.Time) (err error) {

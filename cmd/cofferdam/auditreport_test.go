@@ -52,6 +52,17 @@ func TestWhen(t *testing.T) {
 	}
 }
 
+// TestTheReportOfNoRunIsToldHowToNameOne, before any log is read.
+func TestTheReportOfNoRunIsToldHowToNameOne(t *testing.T) {
+	t.Parallel()
+	root := newRoot()
+	root.SetArgs([]string{"audit", "report", "run", "--log", t.TempDir()})
+	const want = "the report run is about one run; name it, as in: cofferdam audit report run nightly-42; cofferdam audit list --kind sandbox lists the runs"
+	if err := root.ExecuteContext(t.Context()); exitCode(err) != exitUsage || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, not %q", err, want)
+	}
+}
+
 // TestReportsAreSafeToShow: what others wrote reaches neither a terminal nor a
 // spreadsheet as an instruction.
 func TestReportsAreSafeToShow(t *testing.T) {

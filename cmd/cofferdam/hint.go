@@ -18,7 +18,7 @@ import (
 
 // mountHints tells of each argument that names something on the host which the
 // sandbox does not see: the likeliest reason for a command to fail. Where nothing was refused, which is another
-// reason, the files count, too, that the command reads without a word of the directory in which it starts: not
+// reason, the files count, too, that the command may read without a word of the directory in which it starts: not
 // where that is a mount, which has its own.
 func mountHints(argv []string, workdir string, mounts []api.Mount, refused bool) []string {
 	var hints []string
@@ -50,8 +50,8 @@ func anotherReason(s api.RunSummary) bool {
 	return len(s.Refused)+len(s.Missing)+len(s.Failed)+len(s.Names)+countHosts(s.Hosts, refusedHost)+toolCalls(s.Tools, uncalled) > 0
 }
 
-// readUnasked are the files that a command reads of the directory in which it starts though no word of it names
-// them: a project's client does nothing without one.
+// readUnasked are the files that a command may read of the directory in which it starts though no word of it names
+// them, as a project's client does.
 func readUnasked(argv []string) []string {
 	program := installer.Program(argv)
 	if program == "make" {

@@ -84,7 +84,7 @@ func serveAgent(cmd *cobra.Command, flags runFlags, approvalURL string) error {
 	// A client that is killed leaves a broken pipe, after which there is still work.
 	ctx, stop := interrupted(cmd.Context())
 	defer stop()
-	if err := server.Run(ctx, &sdk.StdioTransport{}); err != nil && ctx.Err() == nil && !errors.Is(err, sdk.ErrConnectionClosed) {
+	if err := server.Run(ctx, mcp.NewStdio(os.Stdin, os.Stdout)); err != nil && ctx.Err() == nil && !errors.Is(err, sdk.ErrConnectionClosed) {
 		doing := "speak with the client"
 		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 			doing = "the client on stdin does not speak the Model Context Protocol"

@@ -221,7 +221,7 @@ func complain(w io.Writer, err error) {
 		_, _ = fmt.Fprintln(w, ui.PrintableText(err.Error()))
 		return
 	}
-	_, _ = fmt.Fprintf(w, "cofferdam: %s\n", ui.PrintableText(err.Error()))
+	_, _ = fmt.Fprintf(w, "cofferdam: %s\n", addLists(ui.PrintableText(err.Error())))
 }
 
 // located reports whether every line of an error has its place in a file.

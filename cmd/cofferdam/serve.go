@@ -145,7 +145,7 @@ func (f serveFlags) serveDaemon(ctx context.Context) error {
 	log := telemetry.NewLeveledLogger(maskedLog(os.Stderr), level, cfg.Log.Format)
 	setDefault(log)
 	d, err := daemon.New(ctx, daemon.Options{
-		Paths: paths, Config: cfg, Version: version, Executable: self,
+		Paths: paths, Config: cfg, From: from, Version: version, Executable: self,
 		EndWhenIdle: f.background, AcceptRollback: f.acceptRollback, Log: log,
 		Level: level, ReadConfig: func() (config.Config, config.Source, error) { return f.config(paths) },
 	})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -80,5 +81,30 @@ func TestFilesThatAreNoCertificateAreFound(t *testing.T) {
 	err := (serveFlags{}).mayServe(t.Context(), cfg, config.Source{}, config.Paths{State: dir, Runtime: dir})
 	if err == nil || !strings.Contains(err.Error(), "listen.tls") {
 		t.Errorf("files that are no certificate: %v", err)
+	}
+}
+
+// TestAWrongSettingHasItsPlace: file, line and column, also where a command starts the daemon in the background.
+func TestAWrongSettingHasItsPlace(t *testing.T) {
+	umask := syscall.Umask(0o022)
+	t.Cleanup(func() { syscall.Umask(umask) })
+	for text, want := range map[string]string{
+		"log: { level: info }\nupstreams:\n- ecosystem: python\n  index: https://index.example/simple/\n  ca_file: /there/is/none\n": "line 3, column 3: upstreams[0] can't be used: ",
+		"log: { level: info }\ndefault_template: nosuch\n":                                                                           `line 2, column 19: default_template is "nosuch", and there is no such template`,
+		"gateway_uid: -4\n": "line 1, column 14: gateway_uid is -4",
+	} {
+		for _, background := range []bool{false, true} {
+			state := t.TempDir()
+			t.Setenv("COFFERDAM_STATE", state)
+			t.Setenv("COFFERDAM_RUNTIME", filepath.Join(state, "run"))
+			path := filepath.Join(state, "config.yaml")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := (serveFlags{background: background}).serveDaemon(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "the configuration file "+path) || !strings.Contains(err.Error(), want) {
+				t.Errorf("background %v: %v; want %q", background, err, want)
+			}
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 // without the names of types.
 func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 	t.Parallel()
+	const up = "upstreams: [ { ecosystem: go, index: 'https://registry.example/', "
 	for text, want := range map[string]string{
 		// what can't be decoded
 		"a: 1\n":                                     `line 1, column 1: there is no key "a"; there are default_template, idle_timeout,`,
@@ -39,6 +40,15 @@ func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 		"# one\npool:\n- size: 1\n- size: 2000\n":                         "line 4, column 9: pool[1].size is 2000; it must be",
 		"freeze: { max_count: -1 }\nsnapshots: { max_count: -2 }\n":       "line 1, column 22: freeze.max_count is -1; it must be a number above 0; line 2, column 25: snapshots.max_count is -2",
 		"upstreams: [ { ecosystem: python } ]\n":                          "line 1, column 14: upstreams[0].index is missing",
+		"upstreams: [ { ecosystem: go, index: nope } ]\n":                 "line 1, column 38: upstreams[0].index is no http or https URL of a registry; write it as https://registry.corp.example/",
+		up + "proxy: nope } ]\n":                                          "line 1, column 74: upstreams[0].proxy is no http or https URL of a proxy; write it as http://proxy.corp.example:3128",
+		up + "proxy: 'http://u:hunter2@' } ]\n":                           "upstreams[0].proxy is no",
+		up + "proxy: 'socks5://proxy.example:1080' } ]\n":                 "upstreams[0].proxy is no",
+		up + "proxy: 'http://proxy.example:99999' } ]\n":                  "upstreams[0].proxy is no",
+		up + "proxy: 'http://proxy.example:port' } ]\n":                   "upstreams[0].proxy is no",
+		up + "proxy: 'proxy.example:0' } ]\n":                             "upstreams[0].proxy is no",
+		up + "log: k, log_url: sum.example } ]\n":                         "line 1, column 84: upstreams[0].log_url is no http or https URL of a checksum database; write it as https://sums.corp.example",
+		up + "address: here } ]\n":                                        `line 1, column 76: upstreams[0].address is "here"; write an IP address and a port, such as 192.0.2.1:443`,
 		"images: { '': debian }\n":                                        `line 1, column 9: images has the template "debian" for the image ""; give both a name`,
 		"images: { a: }\n":                                                `images has the template "" for the image "a"; give both a name`,
 		"gateway_uid: -4\n":                                               "line 1, column 14: gateway_uid is -4",
@@ -72,13 +82,13 @@ func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 			continue
 		}
 		said := strings.ReplaceAll(err.Error(), path, "")
-		for _, never := range []string{`config\.`, "!!", "unmarshal", "construct", "struct", `line \d+(, column \d+)?: line`} {
+		for _, never := range []string{"hunter2", `config\.`, "!!", "unmarshal", "construct", "struct", `line \d+(, column \d+)?: line`} {
 			if regexp.MustCompile(never).MatchString(said) {
 				t.Errorf("%q: %v", text, err)
 			}
 		}
 	}
-	for _, text := range []string{"", "# nothing\n", "network: { hosts: [ { name: x.example, private: true, port: 0 } ] }\n", "telemetry: { traces: { file: /x, sample: 0 } }\n", "log: { level: info }\n...\n", "freeze: { max_count: }\nprocesses: { stage: { <<: { tasks: 0 }, tasks: 64 } }\n"} {
+	for _, text := range []string{"", "# nothing\n", up + "proxy: 'http://u:hunter2@proxy.example:3128', log: k, log_url: 'https://sum.example', address: '192.0.2.1:443' } ]\n", up + "proxy: 'proxy.example:3128' } ]\n", up + "proxy: '[2001:db8::1]:3128' } ]\n", "network: { hosts: [ { name: x.example, private: true, port: 0 } ] }\n", "telemetry: { traces: { file: /x, sample: 0 } }\n", "log: { level: info }\n...\n", "freeze: { max_count: }\nprocesses: { stage: { <<: { tasks: 0 }, tasks: 64 } }\n"} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -96,7 +106,7 @@ func TestPlaceOfWhatIsFoundLater(t *testing.T) {
 	s := Source{Path: "/c.yaml", places: placesOf([]byte("pool:\n- template: none\nupstreams: [ {} ]\n"))}
 	for said, want := range map[string]string{
 		`the configuration is wrong: pool[0].template is "none"`: `the configuration file /c.yaml is wrong: line 2, column 13: pool[0].template is "none"`,
-		"upstreams[0] can't be used: no":                         "line 3, column 14: upstreams[0] can't be used: no",
+		"upstreams[0] can't be used: no":                         "the configuration file /c.yaml, line 3, column 14: upstreams[0] can't be used: no",
 		"the audit log's key is missing":                         "the audit log's key is missing",
 		"audit.key is open to others":                            "audit.key is open to others",
 	} {

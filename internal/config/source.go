@@ -41,6 +41,8 @@ func (s Source) Place(err error) error {
 		return err
 	case wrong:
 		text = fmt.Sprintf("the configuration file %s is wrong: %s", s.Path, text)
+	default:
+		text = fmt.Sprintf("the configuration file %s, %s", s.Path, text)
 	}
 	return placed{error: err, text: text}
 }

@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
@@ -45,7 +47,43 @@ func (u Upstream) checkKeys() error {
 	case u.LogURL != "" && u.Log == "":
 		return fmt.Errorf(".log is missing: the verifier of the checksum database at log_url")
 	}
+	return u.checkAddresses()
+}
+
+// checkAddresses finds a URL or an address that nobody can be asked at, also where one such as the proxy is used only for
+// some hosts. Its errors show no URL: there may be a password in it.
+func (u Upstream) checkAddresses() error {
+	_, pinned := netip.ParseAddrPort(u.Address)
+	switch {
+	case u.Index != Auto && !isWebURL(strings.TrimSpace(u.Index)):
+		return fmt.Errorf(".index is no http or https URL of a registry; write it as https://registry.corp.example/, or %s", Auto)
+	case u.Proxy != "" && !isProxy(u.Proxy):
+		return fmt.Errorf(".proxy is no http or https URL of a proxy; write it as http://proxy.corp.example:3128, with the proxy's port")
+	case u.LogURL != "" && !isWebURL(u.LogURL):
+		return fmt.Errorf(".log_url is no http or https URL of a checksum database; write it as https://sums.corp.example")
+	case u.Address != "" && pinned != nil:
+		return fmt.Errorf(".address is %q; write an IP address and a port, such as 192.0.2.1:443", u.Address)
+	}
 	return nil
+}
+
+// isWebURL tells whether text is an http or https URL with a host, and with a port that there can be if it has one.
+func isWebURL(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return false
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() == "" || err == nil && port > 0
+}
+
+// isProxy tells whether text is such a URL, or a host with its port, as the variables of clients have it.
+func isProxy(text string) bool {
+	if strings.Contains(text, "://") {
+		return isWebURL(text)
+	}
+	u, err := url.Parse("http://" + text)
+	return err == nil && u.Port() != "" && isWebURL(u.String())
 }
 
 // checkNamespace finds what no namespace can be, as check does.

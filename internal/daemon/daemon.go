@@ -48,8 +48,10 @@ import (
 
 // Options say how to run.
 type Options struct {
-	Paths   config.Paths
-	Config  config.Config
+	Paths  config.Paths
+	Config config.Config
+	// From is the file that Config was read from: what is wrong with a setting is told with its place.
+	From    config.Source
 	Version string
 	// Executable starts the other roles; it must be this very binary.
 	Executable string

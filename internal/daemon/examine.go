@@ -133,16 +133,16 @@ func examinePools(paths config.Paths, cfg config.Config) (found []Finding) {
 
 // examine refuses what can't be served.
 func (d *Daemon) examine(context.Context) error {
-	return heed(d.opts.Log, Examine(d.opts.Paths, d.opts.Config))
+	return heed(d.opts.Log, d.opts.From, Examine(d.opts.Paths, d.opts.Config))
 }
 
-// heed gives the first finding that can't pass, and writes the others to the log.
-func heed(log *slog.Logger, found []Finding) error {
+// heed gives the first finding that can't pass, and writes the others to the log: each with its place in the file.
+func heed(log *slog.Logger, from config.Source, found []Finding) error {
 	for _, f := range found {
 		if !f.Passing {
-			return f.Err
+			return from.Place(f.Err)
 		}
-		log.Warn("the configuration asks for something that is missing", "what", f.Name, "err", f.Err)
+		log.Warn("the configuration asks for something that is missing", "what", f.Name, "err", from.Place(f.Err))
 	}
 	return nil
 }

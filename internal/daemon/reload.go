@@ -46,8 +46,8 @@ func reload(ctx context.Context, d *Daemon, by string) (api.ConfigReload, error)
 	if err != nil {
 		return api.ConfigReload{}, err
 	}
-	if err := heed(d.opts.Log, slices.Concat(examineSettings(d.opts.Paths, now), examinePools(d.opts.Paths, now))); err != nil {
-		return api.ConfigReload{}, from.Place(err)
+	if err := heed(d.opts.Log, from, slices.Concat(examineSettings(d.opts.Paths, now), examinePools(d.opts.Paths, now))); err != nil {
+		return api.ConfigReload{}, err
 	}
 	taken, change := d.settings.getConfig().Take(now)
 	answer := api.ConfigReload{File: from.Path, SHA256: from.SHA256, Reloaded: append([]string{}, change.Reloaded...), AtStart: append([]string{}, change.AtStart...)}

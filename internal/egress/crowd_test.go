@@ -42,7 +42,7 @@ func TestStreamsThatAreRefusedUnheardAreOnRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.limits.Look = 500 * time.Millisecond
 			d := &fakeDoor{}
-			dial := uplink(t, d, c.limits)
+			dial := serveUplink(t, egress.Config{Door: d, Limits: c.limits, Now: new(handClock).now})
 			for range c.hold {
 				if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "index.example", Port: 443}); !r.OK {
 					t.Fatalf("INCONCLUSIVE: %+v", r)

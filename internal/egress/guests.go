@@ -19,6 +19,7 @@ const maxGuests = 4096
 // sandboxRates keep each sandbox's streams, rate and names.
 type sandboxRates struct {
 	limits Limits
+	now    func() time.Time // by which rates are counted
 
 	mu   sync.Mutex
 	byID map[string]*guest
@@ -42,10 +43,12 @@ type guest struct {
 	memory      *budget.Budget
 }
 
-func newGuests(l Limits) *sandboxRates { return &sandboxRates{limits: l, byID: map[string]*guest{}} }
+func newGuests(l Limits, now func() time.Time) *sandboxRates {
+	return &sandboxRates{limits: l, now: now, byID: map[string]*guest{}}
+}
 
 func (gs *sandboxRates) getGuest(id string) *guest {
-	now := time.Now()
+	now := gs.now()
 	most := float64(4 * gs.limits.Opens)
 	g := gs.byID[id]
 	if g == nil {

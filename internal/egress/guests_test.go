@@ -3,13 +3,14 @@ package egress
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // TestCountsThatNobodyTakesAreForgotten: of a sandbox that has ended, and whose count no log took, no more is kept than of others. The control
 // is one that lives, of which the next record is to tell.
 func TestCountsThatNobodyTakesAreForgotten(t *testing.T) {
 	for _, ended := range []bool{true, false} {
-		gs := newGuests(Limits{}.withDefaults())
+		gs := newGuests(Limits{}.withDefaults(), time.Now)
 		const all = maxGuests + 100
 		for i := range all {
 			id := fmt.Sprintf("sb-%d", i)

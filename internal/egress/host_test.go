@@ -529,11 +529,11 @@ func joined(t *testing.T, port int) (d *fakeDoor, guest, host net.Conn) {
 	return d, guest, host
 }
 
-// TestCapsOfConnections: one run's, and none of another's.
-func TestCapsOfConnections(t *testing.T) {
+// TestConnectionsAtATimeAreCapped: one run's, and none of another's.
+func TestConnectionsAtATimeAreCapped(t *testing.T) {
 	at := newPlace(t)
 	d := &fakeDoor{allowed: hosts()}
-	dial := uplinkTo(t, d, egress.Limits{Connections: 2, Connects: 1}, pinned(t, at.Addr()))
+	dial := uplinkTo(t, d, egress.Limits{Connections: 2}, pinned(t, at.Addr()))
 	for range 2 {
 		to(t, dial(), "api.example", 443)
 	}
@@ -549,13 +549,41 @@ func TestCapsOfConnections(t *testing.T) {
 	if !slices.ContainsFunc(d.rejected, func(s string) bool { return strings.HasPrefix(s, "quota.connections api.example:443 ") }) {
 		t.Errorf("%q", d.rejected)
 	}
-	var last channel.Reply
-	for range 6 { // of sb-3, four at once
+}
+
+// TestConnectionsInASecondAreCapped: one run's, however soon it closes each, and none of another's. One more may be made
+// when its second has come.
+func TestConnectionsInASecondAreCapped(t *testing.T) {
+	at, clock := newPlace(t), &handClock{}
+	d := &fakeDoor{allowed: hosts()}
+	dial := serveUplink(t, egress.Config{Door: d, Limits: egress.Limits{Connects: 1}, Dialer: pinned(t, at.Addr()), Now: clock.now})
+	connect := func(sandbox string) channel.Reply {
 		conn := dial()
-		last = open(t, conn, "sb-3", third)
-		_ = conn.Close()
+		defer conn.Close()
+		return open(t, conn, sandbox, channel.Open{Kind: channel.OpenTCP, Name: "api.example", Port: 443})
 	}
-	if last.OK {
-		t.Errorf("six at once: %+v", last)
+	refused := func(when string) {
+		if r := connect("sb-1"); r.OK || !strings.Contains(r.Error, "makes more connections in a second than it may") {
+			t.Errorf("%s: %+v", when, r)
+		}
+	}
+	for i := range 4 {
+		if r := connect("sb-1"); !r.OK {
+			t.Errorf("connection %d of the first four: %+v", i+1, r)
+		}
+	}
+	refused("the fifth")
+	if r := connect("sb-2"); !r.OK {
+		t.Errorf("another run: %+v", r)
+	}
+	clock.advance(time.Second)
+	if r := connect("sb-1"); !r.OK {
+		t.Errorf("a second later: %+v", r)
+	}
+	refused("the second one of that second")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.rejected) != 2 || !strings.HasPrefix(d.rejected[0], door.RuleHostQuota+" api.example:443 ") {
+		t.Errorf("on record are %q", d.rejected)
 	}
 }

@@ -98,6 +98,7 @@ type Config struct {
 	Limits Limits
 	Dialer *outbound.Dialer // to hosts; default: one that knows of none more than the host's resolver
 	Log    *slog.Logger     // for the operator; default: none
+	Now    func() time.Time // by which a sandbox's rates are counted; default: time.Now
 	// Exchanges see to the requests of judged connections; nil: nothing does.
 	Exchanges requests.Exchanges
 }
@@ -132,8 +133,11 @@ func NewRouter(cfg Config) *Router {
 	if cfg.Dialer == nil {
 		cfg.Dialer = outbound.NewDialer(nil, nil)
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	limits := cfg.Limits.withDefaults()
-	guests := newGuests(limits)
+	guests := newGuests(limits, cfg.Now)
 	return &Router{
 		registry: cfg.Registry, ready: cfg.Ready, door: cfg.Door, limits: limits, log: cfg.Log, guests: guests, company: newCompany(), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
 		reports: newReports(guests.memory),

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -125,6 +126,19 @@ func uplink(t *testing.T, d *fakeDoor, limits egress.Limits) (dial func() net.Co
 // uplinkTo has its own dialer, and asks a door that may be more than d.
 func uplinkTo(t *testing.T, d *fakeDoor, limits egress.Limits, dialer *outbound.Dialer, asks ...door.Door) (dial func() net.Conn) {
 	t.Helper()
+	return serveUplink(t, egress.Config{Door: append(asks, d)[0], Limits: limits, Dialer: dialer})
+}
+
+// handClock is a clock that only the test moves, so that a rate lets in what it lets in at once, and no more.
+type handClock struct{ ahead atomic.Int64 }
+
+func (c *handClock) now() time.Time { return time.Unix(0, c.ahead.Load()) }
+
+func (c *handClock) advance(by time.Duration) { c.ahead.Add(int64(by)) }
+
+// serveUplink is uplink for a router that has more than limits.
+func serveUplink(t *testing.T, cfg egress.Config) (dial func() net.Conn) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "uplink.sock")
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "unix", path)
@@ -133,7 +147,7 @@ func uplinkTo(t *testing.T, d *fakeDoor, limits egress.Limits, dialer *outbound.
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	cfg := egress.Config{Registry: registry{}, Door: append(asks, d)[0], Limits: limits, Dialer: dialer}
+	cfg.Registry = registry{}
 	if sees, ok := cfg.Door.(requests.Exchanges); ok {
 		cfg.Exchanges = sees
 	}

@@ -58,10 +58,11 @@ type Keeper interface {
 	KeepHint(argv []string, line string, writable []string) string
 }
 
-// ProjectReader is the optional ability of an installer whose client reads a file of the directory in which it starts
+// ProjectReader is the optional ability of an installer whose client may read a file of the directory in which it starts
 // though no word of the command names it.
 type ProjectReader interface {
-	// ReadsUnasked names such files for a command of the client, of which it needs one; none if it may do without.
+	// ReadsUnasked names the files that a command of the client may read so; none if it surely reads none. A command such
+	// as one that prints a version may do without all of them, so a caller may hint at a file, and not count on it.
 	ReadsUnasked(argv []string) []string
 }
 

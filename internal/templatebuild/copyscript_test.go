@@ -63,3 +63,40 @@ func TestNoCopyWritesThroughALink(t *testing.T) {
 		})
 	}
 }
+
+// TestACopyFollowsALinkOnTheWayAlone: a directory of the destination that is a link leads where it leads for every program
+// of the sandbox, in whose root the script runs. One below the destination, where a directory of the upload is to be, is
+// replaced: nobody named it.
+func TestACopyFollowsALinkOnTheWayAlone(t *testing.T) {
+	t.Parallel()
+	upload := uploaded(t)
+	for name, c := range map[string]struct {
+		source, dest, link string
+		at, not            string // where the file is then, and where it is not
+	}{
+		"on the way":             {"dir", "way/home", "way", "theirs/home/file", ""},
+		"the destination itself": {"dir", "theirs/link", "theirs/link", "theirs/home/file", ""},
+		"below the destination":  {".", "top", "top/dir", "top/dir/file", "theirs/home/file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			at := func(name string) string { return filepath.Join(top, name) }
+			leads := map[string]string{"way": at("theirs"), "theirs/link": "home", "top/dir": "../theirs/home"}
+			for _, err := range []error{os.MkdirAll(at("theirs/home"), 0o700), os.Mkdir(at("top"), 0o700), os.Symlink(leads[c.link], at(c.link))} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if out, err := exec.CommandContext(t.Context(), "/bin/bash", "-c", copyScript, "copy", upload, c.source, "false", at(c.dest), "").CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if got, err := os.ReadFile(at(c.at)); err != nil || string(got) != "new" {
+				t.Errorf("%s has %q: %v", c.at, got, err)
+			}
+			if _, err := os.Lstat(at(c.not)); c.not != "" && err == nil {
+				t.Errorf("%s is there", c.not)
+			}
+		})
+	}
+}

@@ -140,7 +140,7 @@ func requirements(result installer.Result) []byte {
 	return []byte(b.String())
 }
 
-// ReadsUnasked implements installer.ProjectReader: a project's files are read where its directory is named.
+// ReadsUnasked implements installer.ProjectReader: pip reads a project's files where a word names its directory.
 func (client) ReadsUnasked(argv []string) []string {
 	if !slices.Contains(argv, ".") {
 		return nil

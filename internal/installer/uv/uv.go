@@ -91,7 +91,7 @@ func projectResolver() installer.Resolver {
 	return r
 }
 
-// ReadsUnasked implements installer.ProjectReader: all but what is told of an environment, as by pip, is of a project.
+// ReadsUnasked implements installer.ProjectReader: the commands of uv pip are of an environment, others may be of a project.
 func (client) ReadsUnasked(argv []string) []string {
 	if slices.Contains(argv, "pip") {
 		return nil

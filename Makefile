@@ -15,11 +15,11 @@ SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test
 FLAKY    := $(GO) run ./test/flaky
 # Built as the binary is, so that the tests share what was compiled for it, and linked
 # without a debugger's tables, which takes a third less.
-FLAGS    := -count=1 -p 3 -vet=off -trimpath -ldflags=-s
+FLAGS    := -count=1 -p 4 -vet=off -trimpath -ldflags=-s
 STATIC   := CGO_ENABLED=0
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|isolation|sdk)')
 # These take longest, and begin first: else the last of them runs alone at the end.
-LONGEST  := ./internal/sandbox ./cmd/cofferdam ./internal/egress ./internal/gateway ./internal/engine/gvisor
+LONGEST  := ./internal/sandbox ./cmd/cofferdam ./test/differential/... ./internal/gateway ./internal/egress ./internal/engine/gvisor ./internal/guest ./internal/httpapi/e2b ./internal/engine/runc
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
@@ -64,17 +64,18 @@ demo: deps build
 	@sh scripts/demo
 
 # The template is built beside the tests that do without, which let it go first: what
-# follows waits for it. Three packages run at a time, since some of them wait for disks
-# and clocks. What drives real sandboxes comes after, the longest first, and shares the
-# machine with nothing but itself. The vet is lint's.
+# follows waits for it. Four packages run at a time, and of each four tests that may, since
+# many of them wait for disks, programs and clocks. The tests of real sandboxes come after,
+# the longest first, and share the machine with nothing but themselves; they mostly wait for
+# their sandboxes, so that more of them run at once. The vet is lint's.
 test: deps build
 	@$(FLAKY) forget
 	@$(MAKE) --no-print-directory -j2 template-now test-unit
-	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... ./test/isolation/... -- $(FLAGS) -parallel 9 -timeout 20m
+	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... ./test/isolation/... -- $(FLAGS) -parallel 14 -timeout 20m
 	@$(FLAKY) list
 
 test-unit:
-	$(STATIC) nice -n 5 $(FLAKY) unit $(LONGEST) $(PACKAGES) ./test/differential/... -- $(FLAGS)
+	$(STATIC) nice -n 5 $(FLAKY) unit $(LONGEST) $(PACKAGES) -- $(FLAGS) -parallel 4
 
 # A process with the race detector waits a second before it ends; some tests start
 # thousands.

@@ -364,8 +364,10 @@ func common(in, text string) int {
 // TestASecretInThePathIsToldNobody: whatever keeps a request from an answer after the secret
 // was put in, what is told of it has the placeholder. The control: the host got the secret.
 func TestASecretInThePathIsToldNobody(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, http2 bool) {
 		t.Helper()
+		t.Parallel() // it waits for what settles an answer that has no end
 		for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
 			"an answer that is encoded": func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)

@@ -99,11 +99,16 @@ func TestWhatIsNoClientHelloIsOnRecord(t *testing.T) {
 			}()
 			go func() { _, _ = io.Copy(io.Discard, near) }() // its alert
 			if c.said == "whole" {                           // and does not trust the certificate then
-				conn, fresh := net.Pipe()
-				go func() { b.gateway.ServeRegistry(fresh, sandboxA) }()
+				conn, fresh := bufferedPair(t) // each side may have more to say before it has read the other
+				refused := make(chan struct{})
+				go func() {
+					defer close(refused)
+					b.gateway.ServeRegistry(fresh, sandboxA)
+				}()
 				if err := tls.Client(conn, &tls.Config{ServerName: indexHost, RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}).Handshake(); err == nil {
 					t.Fatal("INCONCLUSIVE: it trusts everybody")
 				}
+				<-refused // by its alert
 				_ = conn.Close()
 			} else if _, err := io.WriteString(near, c.said); err != nil {
 				t.Fatal(err)
@@ -118,4 +123,23 @@ func TestWhatIsNoClientHelloIsOnRecord(t *testing.T) {
 			}
 		})
 	}
+}
+
+// bufferedPair are the two ends of a connection that takes what is written before anybody reads it, as
+// net.Pipe does not: of an alert during the other's flight both would wait until the handshake's time is over.
+func bufferedPair(t *testing.T) (near, far net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if far, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = near.Close() })
+	return near, far
 }

@@ -30,6 +30,7 @@ func (d deaf) Signal(ctx context.Context, kernel, name string) error {
 // TestAKillThatNobodyConfirmed is told as none, by whichever way it came: the context is there, and
 // gets no other kernel until the first is known to have ended. Then it goes on.
 func TestAKillThatNobodyConfirmed(t *testing.T) {
+	t.Parallel()
 	for name, ends := range map[string]func(i *Interpreter, c *Cell) error{
 		"a cell that is left": func(_ *Interpreter, c *Cell) error {
 			c.Leave(false)
@@ -43,6 +44,7 @@ func TestAKillThatNobodyConfirmed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits until an interrupt was in vain
 			release := make(chan struct{})
 			defer close(release)
 			forever := func(k *pretended, cell string, _ <-chan struct{}) {

@@ -23,8 +23,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -109,10 +111,22 @@ func (t tests) gotestsum(part string, packages, flags []string) error {
 	}
 	cmd := exec.Command(strings.TrimSpace(string(path)), append(args, flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.dir, t.out, os.Stderr
-	if err := cmd.Run(); err != nil {
+	began := time.Now()
+	err = cmd.Run()
+	if cmd.ProcessState != nil {
+		t.tellCost(part, time.Since(began), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	}
+	if err != nil {
 		return fmt.Errorf("gotestsum: %w", err)
 	}
 	return nil
+}
+
+// tellCost says how long a part took, and how much of its processors' time its processes used; those
+// that outlived their parents, as a daemon's sandboxes do, are not in it. A part that uses far less than
+// there was waits for something.
+func (t tests) tellCost(part string, took, used time.Duration) {
+	fmt.Fprintf(t.out, "%s took %.0f s and used %.0f s of %d processors.\n", part, took.Seconds(), used.Seconds(), runtime.NumCPU())
 }
 
 // note adds flaky tests to the list.

@@ -45,7 +45,7 @@ func TestAHiccupIsListed(t *testing.T) {
 	if err := m.command([]string{"unit", "./...", "--", "-count=1"}); err != nil {
 		t.Fatalf("%v\n%s", err, m.out)
 	}
-	said(t, m, "the registry had a hiccup")
+	said(t, m, "the registry had a hiccup", "\nunit took ", " processors.\n")
 	for range 2 { // the list stays
 		m.out = &strings.Builder{}
 		if err := m.command([]string{"list"}); err != nil {

@@ -13,6 +13,7 @@ import (
 // the ledger of what is made of it, and nothing of a build is left but what was asked for.
 // The longer program, Python's, is tried with COFFERDAM_LONG.
 func TestBuildsOfADaemon(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t)
 	t.Run("javascript", func(t *testing.T) {
 		run(t, append(d.builders(t, "javascript"), "SDK_DIR="+javaScript(t, "latest")), 7, "node", "build.mjs")

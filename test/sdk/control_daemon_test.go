@@ -9,6 +9,7 @@ import (
 // TestControlOfADaemon: the programs of the control plane with sandboxes that are
 // real: paused, snapshotted, forked and ended as theirs.
 func TestControlOfADaemon(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t)
 	for _, name := range []string{"data", "secret"} {
 		if _, err := d.client.PutPolicy(t.Context(), name, api.PutPolicy{Document: []byte("packages: { default: hold }\n")}); err != nil {

@@ -175,6 +175,7 @@ func (d *daemon) enroll(t *testing.T, policies map[string]string) {
 // real and packages that come from the machine's own registry. The programs of other
 // frameworks' users are there with COFFERDAM_LONG: it takes minutes to install those.
 func TestDaemon(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t)
 	latest := python(t, "latest")
 	t.Run("what only real sandboxes do", func(t *testing.T) { run(t, d.env, 11, latest, "real.py") })

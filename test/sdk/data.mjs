@@ -15,9 +15,9 @@ const raises = async (kind, pattern, promise) => {
   return err
 }
 const until = async (what, probe) => {
-  for (let i = 0; i < 400; i++) {
+  for (let i = 0; i < 1200; i++) {
     if (await probe()) return
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    await new Promise((resolve) => setTimeout(resolve, 50))
   }
   assert.fail('it never came: ' + what)
 }

@@ -51,10 +51,10 @@ async def araises(kind, pattern, awaitable):
 
 
 def until(what, probe):
-    for _ in range(400):
+    for _ in range(1200):
         if probe():
             return
-        time.sleep(0.025)
+        time.sleep(0.05)
     raise AssertionError("it never came: " + what)
 
 
@@ -204,10 +204,10 @@ async def run_async():
     assert r.stdout == "out\n"
     h = await box.commands.run("while read a; do echo got $a; done", background=True, stdin=True)
     await box.commands.send_stdin(h.pid, "one\n")
-    for _ in range(400):
+    for _ in range(1200):
         if "got one" in h.stdout:
             break
-        await asyncio.sleep(0.025)
+        await asyncio.sleep(0.05)
     assert "got one" in h.stdout
     assert await h.kill()
     await araises(CommandExitException, ".", h.wait())
@@ -222,10 +222,10 @@ async def run_async():
     events = []
     watch = await box.files.watch_dir("watched", on_event=events.append)
     await box.files.write("watched/w.txt", "1")
-    for _ in range(400):
+    for _ in range(1200):
         if events:
             break
-        await asyncio.sleep(0.025)
+        await asyncio.sleep(0.05)
     assert events and events[0].name == "w.txt", events
     await watch.stop()
     ok("async: files and watch_dir by stream")

@@ -51,6 +51,7 @@ func TestDataPython(t *testing.T) {
 // TestDataBinary: the same wire in its other form, with the client below the newest
 // SDK, which takes that form by itself.
 func TestDataBinary(t *testing.T) {
+	t.Parallel()
 	python := python(t, "latest")
 	run(t, inside(t), 4, python, "binary.py")
 }

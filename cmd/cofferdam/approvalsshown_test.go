@@ -34,7 +34,7 @@ func textShown(requests []approval.Request) string {
 func approveShown(t *testing.T, q *approval.Queue, requests []approval.Request) {
 	t.Helper()
 	v := approval.Verdict{State: approval.Approved, Digests: map[string][]string{}, Revisions: map[string]uint64{}}
-	for _, r := range requests { // as answerFlags.answer
+	for _, r := range requests { // as answerFlags.sendAnswer
 		v.IDs, v.Revisions[r.ID] = append(v.IDs, r.ID), r.Revision
 		noteShownDigests(v.Digests, r)
 	}

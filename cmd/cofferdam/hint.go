@@ -50,7 +50,7 @@ func anotherReason(s api.RunSummary) bool {
 	return len(s.Refused)+len(s.Missing)+len(s.Failed)+len(s.Names)+countHosts(s.Hosts, refusedHost)+toolCalls(s.Tools, uncalled) > 0
 }
 
-// readUnasked are the files that a command reads of the directory in which it starts though no word of it names
+// readUnasked lists the files that a command reads of the directory in which it starts though no word of it names
 // them: a project's client does nothing without one.
 func readUnasked(argv []string) []string {
 	program := installer.Program(argv)

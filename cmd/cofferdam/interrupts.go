@@ -36,7 +36,7 @@ type interrupts struct {
 	reacted bool
 }
 
-// noteInterrupt is told of one Ctrl-C.
+// noteInterrupt notes one Ctrl-C.
 func (i *interrupts) noteInterrupt(now time.Time) interruptVerdict {
 	i.mu.Lock()
 	defer i.mu.Unlock()

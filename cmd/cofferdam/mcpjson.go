@@ -216,7 +216,7 @@ func (p memberPlace) cutMember(text []byte) change {
 	return change{p.open, comma, ""}
 }
 
-// indentOf is by what the text indents: two spaces, unless it says otherwise.
+// indentOf returns by what the text indents: two spaces, unless it says otherwise.
 func indentOf(text []byte) string {
 	for line := range bytes.Lines(text) {
 		if rest := bytes.TrimLeft(line, " \t"); len(rest) < len(line) && len(rest) > 0 && rest[0] == '"' {

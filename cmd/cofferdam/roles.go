@@ -143,7 +143,7 @@ func newEngineProbeRole() *cobra.Command {
 // secret is asked for with a mode of its own.
 func usualModes() { syscall.Umask(0o022) }
 
-// leaveNoCore has this process, and all that it starts, leave no image of its memory behind
+// leaveNoCore makes this process, and all that it starts, leave no image of its memory behind
 // when it crashes: there may be secrets in it, and files of a host's are read by others.
 func leaveNoCore() {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {

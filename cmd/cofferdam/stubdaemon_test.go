@@ -77,7 +77,7 @@ type stubBox struct {
 	env      map[string]string // of all its commands
 }
 
-// serveStub is `cofferdam serve --background` of the tests.
+// serveStub runs `cofferdam serve --background` of the tests.
 func serveStub() {
 	if err := stub(); err != nil {
 		fmt.Fprintln(os.Stderr, "stub:", err)

@@ -200,7 +200,7 @@ func buildRefusal(q fileQuestion, reason string) policy.Decision {
 	return policy.Decision{Effect: policy.Deny, Rule: ruleOf(q.File.Kind), ResolvedBy: policy.ByIntegrity, Reason: reason}
 }
 
-// describeFailure is a failure in a sentence, with where to read more.
+// describeFailure describes a failure in a sentence, with where to read more.
 func describeFailure(f *building.Failure) string {
 	reason := f.Sentence
 	if says := telling(f); says != "" {

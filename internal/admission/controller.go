@@ -222,7 +222,7 @@ func (config Config) withDefaults() Config {
 		config.FindingsKey = make([]byte, sha256.Size)
 		rand.Read(config.FindingsKey) // never fails: it ends the process instead
 	}
-	config.judging = newJudging()
+	config.judging = newJudgement()
 	config.owners = audit.NewOwnerKeys(config.FindingsKey)
 	config.Limits = config.Limits.orDefaults()
 	return config

@@ -87,7 +87,7 @@ func onlyTLS(ofHost []policy.Credential, host string) string {
 	return "the policy gives " + host + " the secret " + masking.Cut(ofHost[0].Secret, 128) + ", so plain HTTP to it is refused; use https"
 }
 
-// listWantedSecrets are the secrets that the run may be given, or might have been before it was narrowed.
+// listWantedSecrets lists the secrets that the run may be given, or might have been before it was narrowed.
 func (i *Injection) listWantedSecrets(t *tenant) (all []secret.Want) {
 	for _, c := range policy.SecretsOf(t.policy()) {
 		all = append(all, secret.Want{Name: c.Secret, Host: c.Host})

@@ -88,7 +88,7 @@ func (f *former) replayRecord(r audit.Record) {
 	}
 }
 
-// listMissing are the secrets of which a value is missing.
+// listMissing lists the secrets of which a value is missing.
 func (f *former) listMissing() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

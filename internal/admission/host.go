@@ -47,7 +47,7 @@ func (t *tenant) judgeHost(ctx context.Context, name string, port int, protocol 
 	return hostAsker{t}.weighAnswers(ctx, d, name, port)
 }
 
-// judgeAddresses is d, as long as the sandbox's client has closed none of the addresses.
+// judgeAddresses returns d, unless the sandbox's client has closed one of the addresses.
 func (t *tenant) judgeAddresses(d policy.Decision, name string, addresses []netip.Addr) policy.Decision {
 	narrowing := t.narrowing.getNarrowing()
 	for _, a := range addresses {
@@ -91,7 +91,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	if ask.Judged {
 		detail[detailRequests] = requestsJudged
 	}
-	r, err := t.book.Append(ctx, letThrough(audit.Record{
+	r, err := t.book.Append(ctx, asLetThrough(audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Started, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Detail: detail, Approval: d.Approval,
 	}, d))
 	if err != nil {
@@ -167,7 +167,7 @@ func (h hostRequests) recordRefusal(ctx context.Context, d policy.Decision, outc
 // withinQuota is a refusal's record, or where too many of its kind are on record, the one
 // of all the others of that kind.
 func withinQuota(b *records.Book, r audit.Record) audit.Record {
-	kind, takes := b.Takes(r)
+	kind, takes := b.ReserveRecord(r)
 	if takes {
 		return r
 	}

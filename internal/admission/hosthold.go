@@ -233,7 +233,7 @@ func (h hostAsker) commands() []string {
 	return texts
 }
 
-// findNearName is a name of the policy's list that another can be mistaken for; "": there is
+// findNearName finds a name of the policy's list that another can be mistaken for; "": there is
 // none. Of a wildcard the name's end is compared.
 func (h hostAsker) findNearName(name string) string {
 	t := h.t

@@ -22,7 +22,7 @@ const (
 // judgement has rules judge texts, of all sandboxes.
 type judgement struct{ long *turns.Shares }
 
-func newJudging() *judgement { return &judgement{turns.New(turns.Fair(judgedAtOnce, mostQueued))} }
+func newJudgement() *judgement { return &judgement{turns.New(turns.Fair(judgedAtOnce, mostQueued))} }
 
 // judgeText has a tenant's rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
 // refuses. The error is fault.ErrExhausted where too many wait, and ctx's own if that ended.

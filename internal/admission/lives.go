@@ -260,7 +260,7 @@ func (l *Lives) SandboxLostSince(ctx context.Context, sandbox string, first uint
 	return l.endLost(ctx, sandbox, first, reason)
 }
 
-// endLost is SandboxLostSince by itself.
+// endLost does what SandboxLostSince does, and writes no overdue ends before.
 func (l *Lives) endLost(ctx context.Context, sandbox string, first uint64, reason string) error {
 	var began *audit.Record
 	for r, err := range l.log.Records(ctx, audit.Filter{Sandbox: sandbox, Kinds: []audit.Kind{audit.KindSandbox}, FromSeq: first}) {

@@ -44,9 +44,9 @@ func (o observer) recordHost(ctx context.Context, d policy.Decision, name string
 	return err
 }
 
-// letThrough is the record of what is let through by d: where that is for want of anybody
+// asLetThrough returns the record of what is let through by d: where that is for want of anybody
 // who enforces a refusal, no list and no default cleared it, and its record says so.
-func letThrough(r audit.Record, d policy.Decision) audit.Record {
+func asLetThrough(r audit.Record, d policy.Decision) audit.Record {
 	if d.Would == "" {
 		return r
 	}

@@ -82,7 +82,7 @@ func (t *tenant) recheck(ctx context.Context, again rejudgement) error {
 		records.RefOf(*first), refused-1, first.Reason, first.Rule, first.RequestID)
 }
 
-// listReleases are the releases that a sandbox was served, or that were found in it,
+// listReleases lists the releases that a sandbox was served, or that were found in it,
 // whether or not they are still there; sorted.
 func (t *tenant) listReleases() []pkgref.Ref {
 	all := map[pkgref.Ref]pkgref.Ref{} // as it is called, by its one key

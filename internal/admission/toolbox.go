@@ -206,7 +206,7 @@ func (c *toolCall) makeCall(ctx context.Context) (a door.ToolAnswer, over bool, 
 		}
 		return door.ToolAnswer{}, false, err
 	}
-	began, err := c.t.book.Append(ctx, c.beginRecord())
+	began, err := c.t.book.Append(ctx, c.recordOfBegin())
 	if err != nil {
 		undo()
 		return door.ToolAnswer{}, true, err
@@ -234,9 +234,9 @@ func (c *toolCall) runCall(ctx context.Context, began audit.Record) (door.ToolAn
 	return door.ToolAnswer{Outcome: door.ToolAnswered, Result: jsontext.Value(result), RequestID: began.RequestID}, nil
 }
 
-// beginRecord is the record that a call begins: the digest of its arguments, and not they, unless
+// recordOfBegin returns the record that a call begins: the digest of its arguments, and not they, unless
 // the tool's declaration says so.
-func (c *toolCall) beginRecord() audit.Record {
+func (c *toolCall) recordOfBegin() audit.Record {
 	text := c.arguments.Text()
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Started, User: c.t.run.User,

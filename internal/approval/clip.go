@@ -165,7 +165,7 @@ func clipEvidence(e *evidence.Evidence, l evidence.List, most map[evidence.Order
 	e.Cut[l.Name] = cut
 }
 
-// mergeCuts are the cuts of both.
+// mergeCuts merges the cuts of both.
 func mergeCuts(known, more map[string]evidence.Cut) map[string]evidence.Cut {
 	merged := maps.Clone(known)
 	for name, cut := range more {

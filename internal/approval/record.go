@@ -69,7 +69,7 @@ func (c change) outcome() audit.Outcome {
 	return audit.Pending
 }
 
-// makeRecord is the change as the log has it; fromRecord reads it back.
+// makeRecord makes the record of the change; fromRecord reads it back.
 func (c change) makeRecord() (audit.Record, error) {
 	r := audit.Record{
 		Kind: audit.KindApproval, Outcome: c.outcome(), Approval: c.id,

@@ -27,7 +27,7 @@ func (t stampTime) knownTime() time.Time {
 	return t.wall
 }
 
-// stampTime is the time of the records that are written now. The order of times is that
+// stampTime returns the time of the records that are written now. The order of times is that
 // of the numbers; what the host's clock says stands beside it.
 func (w *writer) stampTime(r clock.Reading) stampTime {
 	at := stampTime{time: r.Now.UTC().Round(0)}

@@ -109,7 +109,7 @@ func (e *personalEntry) proves() bool {
 	return err == nil && of == e.Of
 }
 
-// encodeRest is the entry's line after its number, newline included.
+// encodeRest encodes the entry's line after its number, newline included.
 func (e *personalEntry) encodeRest() ([]byte, error) {
 	unnumbered := *e
 	unnumbered.Seq = 0

@@ -101,7 +101,7 @@ type hashTree struct {
 
 const treeBuffer = 1 << 20
 
-// pushLeaf adds a leaf; it is in the file after flush. On an error the leaf was not
+// pushLeaf adds a leaf; it is in the file after flushLeaves. On an error the leaf was not
 // added.
 func (t *hashTree) pushLeaf(leaf tlog.Hash) error {
 	if len(t.buffer) >= treeBuffer {

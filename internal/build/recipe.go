@@ -99,7 +99,7 @@ func firstSetting(account sandbox.Account, workdir string) setting {
 	return setting{user: account.Default, workdir: workdir, env: map[string]string{}}
 }
 
-// makeTask is what one step is, after which the setting is another.
+// makeTask makes a task of one step, which changes the setting.
 func (now *setting) makeTask(i int, s Step, account sandbox.Account) (task, error) {
 	t := task{kind: s.Type, number: stepNumber(i), hash: s.Hash, title: titleOf(s)}
 	err := checkText(s.Args...)

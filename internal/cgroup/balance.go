@@ -68,7 +68,7 @@ func (b *Balance) Run(ctx context.Context) {
 func (b *Balance) lookAtShares() bool {
 	used := b.h.usedByShares()
 	var inner map[string]map[string]int64
-	if b.within.isDue(time.Now()) {
+	if b.within.claimLook(time.Now()) {
 		inner = b.h.usedWithin(used)
 	}
 	b.mu.Lock()

@@ -71,7 +71,7 @@ func TestFileInfoIsTrimmed(t *testing.T) {
 	if len(info.Resolved) != 4096 || info.Leads != KindOther {
 		t.Errorf("it leads to %d bytes, of the kind %.40q", len(info.Resolved), info.Leads)
 	}
-	if got := validUTF8("ab\xffcd\xc3", 5); got != "ab\uFFFDcd" {
+	if got := cutUTF8("ab\xffcd\xc3", 5); got != "ab\uFFFDcd" {
 		t.Errorf("%q", got)
 	}
 	if _, err := (&Reply{OK: true, Body: []byte(`{"size":"x"}`)}).FileInfo(); !errors.Is(err, fault.ErrInvalid) {

@@ -66,7 +66,7 @@ type holding struct {
 	giveUp       func() // nil: it can't be given up, or has been
 }
 
-func newHeld(m *Memory, ended <-chan struct{}) *sessionMemory {
+func newSessionMemory(m *Memory, ended <-chan struct{}) *sessionMemory {
 	return &sessionMemory{memory: m, patience: heldPatience, ended: ended, eased: make(chan struct{}), streams: map[uint32]*holding{}}
 }
 
@@ -223,7 +223,7 @@ func (h *sessionMemory) dropStream(id uint32, one *holding) {
 	}
 }
 
-// endSession is called when the session has ended: it no longer counts among those that share the memory.
+// endSession notes that the session has ended: it no longer counts among those that share the memory.
 func (h *sessionMemory) endSession() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -251,7 +251,7 @@ func (h *sessionMemory) awaitRoom() {
 	h.easeOnce()
 }
 
-// shedExcess is await for a session whose part has become smaller, and of which nothing more may come.
+// shedExcess waits, as awaitRoom does, for a session whose part has become smaller, and of which nothing more may come.
 func (h *sessionMemory) shedExcess() {
 	for h.shedding.CompareAndSwap(false, true) {
 		h.easeOnce()
@@ -265,7 +265,7 @@ func (h *sessionMemory) shedExcess() {
 	}
 }
 
-// easeOnce is await by itself.
+// easeOnce waits once until the session has no more than its part.
 func (h *sessionMemory) easeOnce() {
 	late := time.NewTimer(h.patience)
 	defer late.Stop()

@@ -69,7 +69,7 @@ func (m *Memory) NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 		wire.followFrames()
 	}
 	w := newWaits()
-	h := newHeld(m, w.ended)
+	h := newSessionMemory(m, w.ended)
 	w.held = h
 	g := &guard{ReadWriteCloser: conn, held: h}
 	e := &ending{g, w}

@@ -188,7 +188,7 @@ func (s Secret) placeholderForm() string {
 	return s.Placeholder
 }
 
-// openSource is where the secret comes from.
+// openSource opens where the secret comes from.
 func (s Secret) openSource(writable func() []hostpath.Tree) (secret.Source, error) {
 	origin := Origin{Environment: s.Environment, File: s.File, Command: s.Command, Vault: s.Vault, Keyring: s.Keyring}
 	if s.OAuth == nil {

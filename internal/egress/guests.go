@@ -42,7 +42,9 @@ type guest struct {
 	memory      *budget.Budget
 }
 
-func newGuests(l Limits) *sandboxRates { return &sandboxRates{limits: l, byID: map[string]*guest{}} }
+func newSandboxRates(l Limits) *sandboxRates {
+	return &sandboxRates{limits: l, byID: map[string]*guest{}}
+}
 
 func (gs *sandboxRates) getGuest(id string) *guest {
 	now := time.Now()

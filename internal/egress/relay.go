@@ -129,5 +129,5 @@ func (p *passage) copyOneWay(to net.Conn, from io.Reader) bool {
 	return err == nil
 }
 
-// tooMuch is how guests.connect says that a run has carried all that it may.
+// tooMuch is how sandboxRates.countConnection says that a run has carried all that it may.
 func tooMuch() (rule, problem string) { return door.RuleHostBytes, errBytes.Error() }

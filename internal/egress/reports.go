@@ -31,7 +31,7 @@ type report struct {
 	end      *door.Disconnection // nil: it goes on
 }
 
-// countEnds is how many ends it tells.
+// countEnds counts the ends that it tells.
 func (r report) countEnds() int {
 	if r.end != nil {
 		return len(r.requests) + 1

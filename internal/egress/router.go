@@ -133,7 +133,7 @@ func NewRouter(cfg Config) *Router {
 		cfg.Dialer = outbound.NewDialer(nil, nil)
 	}
 	limits := cfg.Limits.withDefaults()
-	guests := newGuests(limits)
+	guests := newSandboxRates(limits)
 	return &Router{
 		registry: cfg.Registry, ready: cfg.Ready, door: cfg.Door, limits: limits, log: cfg.Log, guests: guests, company: newCompany(), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
 		reports: newReports(guests.memory),

@@ -77,7 +77,7 @@ func (p *program) beginChild() (pid int, told *os.File, err error) {
 	return c.beginApart()
 }
 
-// beginApart is begin for a child with a copy of the agent's memory. It takes no thread of the
+// beginApart begins a child with a copy of the agent's memory. It takes no thread of the
 // agent, however long the child is held up, but the kernel copies the tables of the memory, and
 // the agent's next write to each page.
 func (c *child) beginApart() (pid int, told *os.File, err error) {
@@ -175,7 +175,7 @@ func (c *child) become() {
 //go:nosplit
 //go:nocheckptr
 func (c *child) becomesUser() bool {
-	c.takesNumber()
+	c.writeNumber()
 	return c.setLimit(unix.RLIMIT_NPROC, c.raised) &&
 		(!c.groups || c.callSystem(unix.SYS_SETGROUPS, 0, 0, 0)) &&
 		c.callSystem(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
@@ -183,14 +183,14 @@ func (c *child) becomesUser() bool {
 		c.setLimit(unix.RLIMIT_NPROC, c.processes)
 }
 
-// takesNumber writes the command's number into the child's limits. Where the kernel does not let
+// writeNumber writes the command's number into the child's limits. Where the kernel does not let
 // them be set, as older releases of gVisor refuse that of the resident set, the command starts all
 // the same: what its limits then leave open is decided as for a process that has lowered them.
 //
 //go:norace
 //go:nosplit
 //go:nocheckptr
-func (c *child) takesNumber() {
+func (c *child) writeNumber() {
 	_ = c.setLimit(unix.RLIMIT_RSS, c.grown) && c.setLimit(unix.RLIMIT_DATA, c.fallen)
 	c.failure = 0 // it is no refusal to start
 }

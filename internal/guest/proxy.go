@@ -148,7 +148,7 @@ func (p *proxy) canonical(name string) string {
 	return lowerASCII(name)
 }
 
-// lowerASCII is s with its ASCII letters in lower case, and no other ones.
+// lowerASCII returns s with its ASCII letters in lower case, and no other ones.
 func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {

@@ -105,7 +105,7 @@ func (e Entry) Create(data []byte, mode fs.FileMode) error {
 	return withName(e.Name, wholefile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
 }
 
-// CreateFrom is Create of a file that is too large to be held: write writes it, and its error is
+// CreateFrom creates, as Create does, a file that is too large to be held: write writes it, and its error is
 // returned as it is. Nothing is left of a file that was not written whole.
 func (e Entry) CreateFrom(mode fs.FileMode, write func(io.Writer) error) error {
 	dir, err := e.openEntry()

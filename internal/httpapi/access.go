@@ -162,7 +162,7 @@ func (r *refusals) takeDue(now time.Time, all bool) []refusedCount {
 	return r.takeDueLocked(now, all)
 }
 
-// takeDueLocked is due; mu is held. One that is not refused any more is forgotten.
+// takeDueLocked takes what is to be recorded; mu is held. One that is not refused any more is forgotten.
 func (r *refusals) takeDueLocked(now time.Time, all bool) []refusedCount {
 	var due []refusedCount
 	for who, known := range r.seen {

@@ -70,7 +70,7 @@ func AuditFilter(q api.AuditQuery) (index.Filter, error) {
 	return f, nil
 }
 
-// ViewReport is a report as it is told.
+// ViewReport returns a report as it is told.
 func ViewReport(r report.Report) api.AuditReport {
 	out := api.AuditReport{
 		Report: r.Report, Asked: r.Asked, First: r.First, Last: r.Last, Empty: r.Empty, Checkpoint: r.Checkpoint, Verified: r.Verified, Tables: []api.AuditTable{},

@@ -8,7 +8,7 @@ import (
 )
 
 // who may use a route. What a caller sees through it is narrowed further by its
-// handler: a token sees what is its own (see caller.sees).
+// handler: a token sees what is its own (see caller.viewer).
 type who int
 
 const (

@@ -311,7 +311,7 @@ func writeJSON(w http.ResponseWriter, r *http.Request, status int, v any) error 
 // readJSON decodes the body strictly.
 func readJSON(r *http.Request, v any) error { return readLarge(r, v, maxBody) }
 
-// readLarge is readJSON for a body of up to most bytes.
+// readLarge reads, as readJSON does, a body of up to most bytes.
 func readLarge(r *http.Request, v any, most int64) error {
 	empty, err := backend.ReadJSON(r, most, v)
 	if empty {

@@ -88,8 +88,8 @@ func (b *sandboxContexts) findKernels(ctx context.Context) error {
 		return err
 	}
 	for _, k := range kernels {
-		p := placeOfKernel(k)
-		if p != nil && len(b.places) < maxContexts && b.placeAt(p.ID) == nil {
+		p := contextOfKernel(k)
+		if p != nil && len(b.places) < maxContexts && b.contextAt(p.ID) == nil {
 			b.places = append(b.places, p)
 		}
 	}
@@ -97,8 +97,8 @@ func (b *sandboxContexts) findKernels(ctx context.Context) error {
 	return nil
 }
 
-// placeAt is the context of an id; nil: there is none. Needs mu.
-func (b *sandboxContexts) placeAt(id string) *kernelContext {
+// contextAt returns the context of an id; nil: there is none. Needs mu.
+func (b *sandboxContexts) contextAt(id string) *kernelContext {
 	if i := slices.IndexFunc(b.places, func(p *kernelContext) bool { return p.ID == id }); i >= 0 {
 		return b.places[i]
 	}
@@ -119,7 +119,7 @@ func (i *Interpreter) Contexts(ctx context.Context, sandbox, home string) ([]Con
 	defer b.mu.Unlock()
 	var all []Context
 	for _, name := range []string{Python, JavaScript} {
-		if b.placeAt(defaultPrefix+name) == nil {
+		if b.contextAt(defaultPrefix+name) == nil {
 			all = append(all, Context{ID: defaultPrefix + name, Language: name, Dir: home})
 		}
 	}
@@ -158,7 +158,7 @@ func (i *Interpreter) Create(ctx context.Context, sandbox string, n NewContext) 
 	if err != nil {
 		return Context{}, err
 	}
-	p := newPlace(Context{ID: "ctx-" + randomHex(), Language: l.name, Dir: n.Dir}, l)
+	p := newKernelContext(Context{ID: "ctx-" + randomHex(), Language: l.name, Dir: n.Dir}, l)
 	p.env = n.Env
 	if err := b.addPlace(p); err != nil {
 		return Context{}, err
@@ -200,14 +200,14 @@ func (b *sandboxContexts) addPlace(p *kernelContext) error {
 func (b *sandboxContexts) removePlace(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.placeAt(id)
+	p := b.contextAt(id)
 	b.places = slices.DeleteFunc(b.places, func(one *kernelContext) bool { return one == p })
 }
 
 // context is the one of an id. A default one is made if it is asked for.
 func (b *sandboxContexts) context(id, home string) (*kernelContext, error) {
 	b.mu.Lock()
-	p := b.placeAt(id)
+	p := b.contextAt(id)
 	b.mu.Unlock()
 	if p != nil {
 		return p, nil
@@ -216,10 +216,10 @@ func (b *sandboxContexts) context(id, home string) (*kernelContext, error) {
 	if id != defaultPrefix+l.name || err != nil {
 		return nil, fault.New(fault.ErrNotFound, "the sandbox has no context %q", excerpt.Of(id, 80))
 	}
-	p = newPlace(Context{ID: id, Language: l.name, Dir: home}, l)
+	p = newKernelContext(Context{ID: id, Language: l.name, Dir: home}, l)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if there := b.placeAt(id); there != nil {
+	if there := b.contextAt(id); there != nil {
 		return there, nil
 	}
 	if len(b.places) >= maxContexts {

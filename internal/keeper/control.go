@@ -147,7 +147,7 @@ func controlResult(c *keptCommand, reply channel.Reply) error {
 	case reply.OK:
 		return nil
 	case reply.Code == channel.CodeNotFound:
-		return c.hasEnded()
+		return c.endedError()
 	default:
 		return fault.Invalid("the sandbox refused the signal or size for the command %s: %s", c.id, tidyLine(reply.Error))
 	}

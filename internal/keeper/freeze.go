@@ -305,7 +305,7 @@ func (s *Server) starterOf(l *Launch) (argv []string, host net.Conn, guest *os.F
 	if err := checkLaunch(l); err != nil {
 		return nil, nil, nil, err
 	}
-	if argv, err = s.joinArgv(l); err != nil {
+	if argv, err = s.joiningArgv(l); err != nil {
 		return nil, nil, nil, err
 	}
 	host, guest, err = channel.SocketPair()

@@ -44,7 +44,7 @@ func TestAKillBeforeTheStartIsAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			box, guest := withGuest(t)
 			begun := make(chan error, 1)
-			c := newCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
+			c := newKeptCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
 			go func() { begun <- box.beginCommand(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
 			exec, err := guest.Accept()
 			if err != nil {
@@ -97,7 +97,7 @@ func TestAKillBeforeTheStartIsAnswered(t *testing.T) {
 func TestAKillBeforeTheStartIsAnsweredIsDoneOnce(t *testing.T) {
 	box, guest := withGuest(t)
 	begun, killed := make(chan error, 1), make(chan error, 1)
-	c := newCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
+	c := newKeptCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
 	go func() { begun <- box.beginCommand(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
 	exec, err := guest.Accept()
 	if err != nil {

@@ -178,7 +178,7 @@ func identified(pids []int) []process.ID {
 	return found
 }
 
-// trackNumbers is a track of a client that has numbers only.
+// trackNumbers tracks as a client does that has numbers only.
 func (s *stage) trackNumbers(id string, pids ...int) error {
 	_, err := s.callForOne(s.t.Context(), Request{Verb: VerbTrack, ID: id, Pids: pids})
 	return err

@@ -27,7 +27,7 @@ type refusals struct {
 
 func newRefusals() *refusals { return &refusals{changed: make(chan struct{})} }
 
-// beginCount counts one in who may count, or tell; end counts that one out.
+// beginCount counts one in who may count, or tell; endCount counts that one out.
 func (r *refusals) beginCount() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *refusals) endCount() {
 	}
 }
 
-// leaveCount is end without the dropping. done: nothing is left, and the keeper has forgotten the sandbox.
+// leaveCount does what endCount does, without the dropping. done: nothing is left, and the keeper has forgotten the sandbox.
 func (r *refusals) leaveCount() (done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *Server) dropRefusals(id string) {
 	s.dropRefusalsLocked(id, false)
 }
 
-// dropRefusalsLocked is dropRefusals; over: the sandbox is forgotten now. s.mu is held.
+// dropRefusalsLocked does what dropRefusals does; over: the sandbox is forgotten now. s.mu is held.
 func (s *Server) dropRefusalsLocked(id string, over bool) {
 	r := s.refusals[id]
 	if r == nil {

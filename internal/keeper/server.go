@@ -188,7 +188,7 @@ func (s *Server) endAll() {
 	s.streams.Wait()
 }
 
-// serveClient is one client's connection.
+// serveClient serves one client's connection.
 func (s *Server) serveClient(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
 	stop := errand.When(ctx, func() { _ = raw.Close() })

@@ -28,7 +28,7 @@ func Unified(from, to string, before, after []byte) string {
 	return unified(printable.Name(from), printable.Name(to), splitLines(before), splitLines(after))
 }
 
-// splitLines are a text's, each with its end.
+// splitLines splits a text into its lines, each with its end.
 func splitLines(text []byte) []string {
 	all := slices.Collect(strings.Lines(string(text)))
 	if n := len(all); n > 0 && !strings.HasSuffix(all[n-1], "\n") {
@@ -190,7 +190,7 @@ func longestRising(pairs [][2]int) [][2]int {
 	return rising
 }
 
-// listHunks are the changed parts with what is shown around them, those that touch as one.
+// listHunks lists the changed parts with what is shown around them, those that touch as one.
 func (m *matching) listHunks() []lineSpan {
 	var all []lineSpan
 	i, j, rows, columns := 0, 0, len(m.before.lines), len(m.after.lines)

@@ -71,7 +71,7 @@ func (w *Wants) Search(file string, sign Sign) {
 	w.SearchText(Text{File: file, Data: data}, sign)
 }
 
-// SearchText is Search in a manifest that is read otherwise, too.
+// SearchText searches, as Search does, in a manifest that is read otherwise, too.
 func (w *Wants) SearchText(m Text, sign Sign) {
 	var open strings.Builder // what a backslash joins, as in shells
 	first := 0

@@ -61,7 +61,7 @@ func (r Range) Match(v Version) bool {
 	return r.semantic.Match(v.semantic)
 }
 
-// MatchPreReleases is Match with all pre-releases that are in the range by order.
+// MatchPreReleases matches, as Match does, with all pre-releases that are in the range by order.
 func (r Range) MatchPreReleases(v Version) bool {
 	if r.grammar == nodeGrammar {
 		return r.node.MatchPreReleases(v.semantic)

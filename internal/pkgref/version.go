@@ -137,7 +137,7 @@ func (v Version) Compare(o Version) int {
 	return v.semantic.Compare(o.semantic)
 }
 
-// CompareBound is Compare with a version that an advisory names: a build of it (Python's
+// CompareBound compares with a version that an advisory names: a build of it (Python's
 // 2.0+cu118, where that one is 2.0) is equal to it.
 func (v Version) CompareBound(o Version) int {
 	if v.grammar == pep440Grammar && v.readable && o.readable {
@@ -146,7 +146,7 @@ func (v Version) CompareBound(o Version) int {
 	return v.Compare(o)
 }
 
-// CompareSpelled is Compare, and of equal versions by their text: no two
+// CompareSpelled compares, as Compare does, and equal versions by their text: no two
 // spellings are equal.
 func (v Version) CompareSpelled(o Version) int {
 	return cmp.Or(v.Compare(o), cmp.Compare(v.text, o.text))

@@ -59,7 +59,7 @@ type RequestTerms struct {
 // Limited tells whether a body may have so many bytes at most.
 func (t RequestTerms) Limited() bool { return t.MaxBody >= 0 }
 
-// combineWith is what is held to both.
+// combineWith returns what is held to both.
 func (t RequestTerms) combineWith(other RequestTerms) RequestTerms {
 	if !t.Limited() || other.Limited() && other.MaxBody < t.MaxBody {
 		t.MaxBody = other.MaxBody

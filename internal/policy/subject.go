@@ -70,7 +70,7 @@ type FileFacts struct {
 	FirstSeen time.Time // by this installation; zero: never before
 	Scripts   bool      // something runs when it is installed
 	// PartOf are the versions of the same project whose releases require exactly this
-	// one, by the registry's page: see Judge.part.
+	// one, by the registry's page: see Judge.judgePart.
 	PartOf []string
 }
 

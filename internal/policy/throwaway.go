@@ -29,7 +29,7 @@ func compileSdist(c *compiler, v value) {
 			"only the wheel that comes of it is served")
 		return
 	}
-	c.saysEffect(v, sdist,
+	c.explainEffect(v, sdist,
 		"source distributions are allowed; building one runs its publisher's code in the sandbox",
 		"source distributions wait for a person",
 		"only wheels are allowed")
@@ -47,7 +47,7 @@ func compileScripts(c *compiler, v value) {
 			"only the files of their package that come of it are served, but for entries with install_scripts: true")
 		return
 	}
-	c.saysEffect(v, scripts,
+	c.explainEffect(v, scripts,
 		"packages may run scripts when they are installed: their publishers' code runs in the sandbox",
 		"packages that run scripts when they are installed wait for a person",
 		"packages that run scripts when they are installed are denied, but for entries with install_scripts: true")

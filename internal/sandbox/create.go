@@ -254,7 +254,7 @@ type creation struct {
 }
 
 // reserve takes what a sandbox's owner has a share of, and only then keeps what it was sent: what a quota
-// refuses leaves nothing. giveBack is for a sandbox that is not to be; release, of a documents.keep, for
+// refuses leaves nothing. giveBack is for a sandbox that is not to be; release, of a documents.keepDocuments, for
 // one that others know of.
 func (c *creator) reserve(ctx context.Context, p *creationPlan, req Request) (giveBack, release func(), err error) {
 	quotas := c.tracker.quotas
@@ -281,7 +281,7 @@ func (c *creator) reserve(ctx context.Context, p *creationPlan, req Request) (gi
 }
 
 // startCreation takes what a sandbox needs before anything of it is made. Whoever has a
-// creation ends it with commit or abort.
+// creation ends it with commit or abortCreation.
 func (c *creator) startCreation(ctx context.Context, p *creationPlan, req Request, digest string) (*creation, error) {
 	if req.Lifetime.Then.Pauses() {
 		if err := c.planner.engines.canPause(ctx, p.info.Engine); err != nil {

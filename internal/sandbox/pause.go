@@ -27,7 +27,7 @@ type pauser struct {
 // a person is paused besides. It goes on when ctx ends.
 func (p *pauser) Pause(ctx context.Context, id string) error { return p.pauseSandbox(ctx, id, false) }
 
-// PauseFiles is Pause, and keeps the sandbox's files alone, without those of memory
+// PauseFiles pauses, and keeps the sandbox's files alone, without those of memory
 // file systems such as /tmp: its commands end, and a resume starts it anew. What waits
 // for a person, and is on disk with its memory for that, is a fault.ErrConflict.
 func (p *pauser) PauseFiles(ctx context.Context, id string) error {
@@ -88,7 +88,7 @@ func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
 	if err := p.cfg.Door.Recheck(ctx, id); err != nil {
 		return true, err
 	}
-	if err := p.guests.showsTheSame(ctx, s.info); err != nil {
+	if err := p.guests.checkSameShown(ctx, s.info); err != nil {
 		return true, err
 	}
 	if v.Files { // of what can't be started nothing is to be lost

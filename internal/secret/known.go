@@ -134,7 +134,7 @@ func (k *known) worthUntil(name, text string) time.Time {
 	return time.Time{}
 }
 
-// findValue is a known value; nil: it is not known. The caller holds mu.
+// findValue finds a known value; nil: it is not known. The caller holds mu.
 func (k *known) findValue(name, text string) *lent {
 	if i := slices.IndexFunc(k.values[name], func(e *lent) bool { return e.value.text == text }); i >= 0 {
 		return k.values[name][i]

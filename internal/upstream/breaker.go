@@ -58,14 +58,14 @@ type failing struct {
 func (b *breaker) allowGuests(guests ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if slices.ContainsFunc(guests, b.mayTry) {
+	if slices.ContainsFunc(guests, b.claimTry) {
 		return nil
 	}
 	return fault.New(fault.ErrUnavailable, "the upstream could not be reached several times in a row and is left alone for a moment")
 }
 
-// mayTry needs mu.
-func (b *breaker) mayTry(guest string) bool {
+// claimTry tells whether a guest may try now; one that may is the only one for a while. Needs mu.
+func (b *breaker) claimTry(guest string) bool {
 	f := b.guests[guest]
 	if f == nil || f.unreached < b.after && len(b.guests) < b.after {
 		return true

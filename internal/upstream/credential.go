@@ -123,7 +123,7 @@ func (r *receiver) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endBody is to be called when the body has come whole.
+// endBody ends the body; it is called when the body has come whole.
 func (r *receiver) endBody() error { return r.takeBytes(nil, true) }
 
 // masked tells whether something was taken out of what has come.

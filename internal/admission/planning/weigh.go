@@ -318,7 +318,7 @@ func meetingReleases(q door.Requirement, releases []pkgref.Ref) []pkgref.Ref {
 	return meet
 }
 
-// readOnly are the releases whose bytes were given and which were not chosen.
+// readOnly lists the releases whose bytes were given and which were not chosen.
 func (w *weighing) readOnly() []pkgref.Ref {
 	w.was.mu.Lock()
 	defer w.was.mu.Unlock()

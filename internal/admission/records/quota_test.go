@@ -25,7 +25,7 @@ func kindsAndOutcomes() (kinds []audit.Kind, outcomes []audit.Outcome) {
 	return kinds, outcomes
 }
 
-// cutBook is the book of a run that its guest has had cut, by refusals.
+// cutBook makes the book of a run that its guest has had cut, by refusals.
 func cutBook(t *testing.T) (*Book, *approvaltest.Log) {
 	t.Helper()
 	const most = 3

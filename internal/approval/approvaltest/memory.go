@@ -97,7 +97,7 @@ func decode(text []byte) (e approval.Entry, err error) {
 	return e, err
 }
 
-// listEntries are the wanted entries, oldest first.
+// listEntries lists the wanted entries, oldest first.
 func (m *Memory) listEntries(want func(approval.Entry) bool) ([]approval.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

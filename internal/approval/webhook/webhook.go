@@ -183,7 +183,7 @@ func (s *Sender) Run(ctx context.Context) {
 	s.client.CloseIdleConnections()
 }
 
-// serveHook is one hook's life.
+// serveHook serves one hook for as long as it lives.
 func (s *Sender) serveHook(ctx context.Context, h Hook) {
 	log := s.cfg.Logger.With("webhook", h.hookName())
 	last := s.cfg.Source.LastEvent() // no cursor of an earlier daemon is past it
@@ -195,7 +195,7 @@ func (s *Sender) serveHook(ctx context.Context, h Hook) {
 	}
 }
 
-// findPosition is where a cursor stands. One that is new, or is past the last number that it can have,
+// findPosition finds where a cursor stands. One that is new, or is past the last number that it can have,
 // begins with first: the log was put back to an earlier state then, and what has come to it since
 // has numbers that were told of before.
 func (s *Sender) findPosition(ctx context.Context, name string, first, last uint64, log *slog.Logger) (uint64, error) {

@@ -100,7 +100,7 @@ func (x *Index) CatchUp(ctx context.Context) error {
 	return x.catchUp(ctx, end)
 }
 
-// catchUp is CatchUp for who may feed.
+// catchUp does what CatchUp does, for a caller that may feed.
 func (x *Index) catchUp(ctx context.Context, end uint64) error {
 	var err error
 	for range 3 { // opened, fed and made anew at most twice

@@ -46,7 +46,7 @@ func (d *dictionary) shedUnused(most int) {
 	}
 }
 
-// hashText is FNV-1a, as a number that SQLite can hold: a short key for long texts.
+// hashText hashes by FNV-1a, to a number that SQLite can hold: a short key for long texts.
 func hashText(text string) int64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {

@@ -74,7 +74,7 @@ func (s *search) readText(text []byte, bases []string, lead autorun.Lead) {
 	}
 }
 
-// readProse is read of a document: its head of settings, the commands of which agents take the output
+// readProse reads a document: its head of settings, the commands of which agents take the output
 // into it, and what it imports.
 func (s *search) readProse(text []byte, bases []string, lead autorun.Lead) {
 	if head, ok := bytes.CutPrefix(text, []byte("---\n")); ok {

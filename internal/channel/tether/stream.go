@@ -134,7 +134,7 @@ func (e *End) Feed(from syscall.Conn) error {
 	}
 	buf := make([]byte, mostData)
 	for {
-		if err := e.waitUntil(func() bool { return e.sendRoom() > 0 }); err != nil {
+		if err := e.waitUntil(func() bool { return e.roomToSend() > 0 }); err != nil {
 			return err
 		}
 		taken := 1
@@ -152,8 +152,8 @@ func (e *End) Feed(from syscall.Conn) error {
 	}
 }
 
-// sendRoom is how much more may be sent now. Needs mu.
-func (e *End) sendRoom() int {
+// roomToSend is how much more may be sent now. Needs mu.
+func (e *End) roomToSend() int {
 	if e.held || e.over != nil {
 		return 0
 	}
@@ -164,7 +164,7 @@ func (e *End) sendRoom() int {
 func (e *End) takeFromSocket(fd int, buf []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	room := min(e.sendRoom(), len(buf))
+	room := min(e.roomToSend(), len(buf))
 	if room <= 0 {
 		return -1, nil
 	}

@@ -125,7 +125,7 @@ func (c *claims) checkRelease(t tarball) error {
 	return nil
 }
 
-// cleanVersion is what registries make of a package.json's version: without
+// cleanVersion cleans a package.json's version as registries do: without
 // blanks, a leading "v" or "=", and build metadata.
 func cleanVersion(s string) string {
 	s = strings.TrimLeft(strings.TrimSpace(s), "=v \t")

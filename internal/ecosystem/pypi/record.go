@@ -99,7 +99,7 @@ func (n *named) addPath(path string) {
 	n.count++
 }
 
-// takeLine is the line of a file of the wheel, which is in the list no longer. A line that says
+// takeLine takes the line of a file of the wheel from the list. A line that says
 // where the file lies below the root of the disk is one, too, unless another has its place, if
 // the file lies in a directory with the wheel's own name. pip keeps such lines and, outside of a
 // virtual environment, removes what they name when it uninstalls or upgrades: a wheel that

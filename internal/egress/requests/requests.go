@@ -152,7 +152,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	if c.config.Ended == nil {
 		one.offerConn(unread.overhear(one))
 	} else {
-		conn, err := c.endTLS(ctx, one)
+		conn, err := c.terminateTLS(ctx, one)
 		defer c.first.closeConn()
 		if err != nil {
 			_ = conn.Close() // the client has gone, or knows why

@@ -59,7 +59,7 @@ func (l *look) stepsByPlace() map[reading.Place]func(reading.Place) error {
 	}
 }
 
-// behind looks at nothing: a body's end does, see look.end.
+// behind looks at nothing: a body's end does, see look.lookBehindBody.
 func behind(reading.Place) error { return nil }
 
 // partsOfHead are those of the head in a place.
@@ -150,7 +150,7 @@ func (l *look) lookThroughWhole(parts []reading.Part) error {
 // there.
 func (l *look) encodedIn(at reading.Place) []reading.Part {
 	return slices.DeleteFunc(l.partsOfHead(at), func(p reading.Part) bool {
-		return !p.Meant || p.Name == "Authorization" // of which the parts are looked at by basic
+		return !p.Meant || p.Name == "Authorization" // of which the parts are looked at by lookIntoBasic
 	})
 }
 

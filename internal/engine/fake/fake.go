@@ -76,7 +76,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	return e.createInstance(ctx, spec, func(string) error { return nil })
 }
 
-// createInstance is Create with what fill puts into the directory of the instance's own
+// createInstance does what Create does, with what fill puts into the directory of the instance's own
 // files.
 func (e *Engine) createInstance(ctx context.Context, spec engine.Spec, fill func(own string) error) (engine.Instance, error) {
 	if err := checkSpec(spec); err != nil {

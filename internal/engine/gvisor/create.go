@@ -55,7 +55,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	return e.makeInstance(ctx, spec, processBeginning{command: []string{"run", "--detach"}})
 }
 
-// makeInstance is Create for every beginning. The spec is complete.
+// makeInstance does what Create does, for every beginning. The spec is complete.
 func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, begin processBeginning) (engine.Instance, error) {
 	if _, err := e.runscThere(); err != nil {
 		return nil, err

@@ -230,7 +230,7 @@ func (i *Instance) prepareDisks(ctx context.Context, dir string, contents engine
 		if err := os.Remove(b.diskFile(n)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		packed := filepath.Join(dir, packName(n))
+		packed := filepath.Join(dir, packedDiskName(n))
 		_, err := os.Lstat(packed)
 		if err == nil {
 			err = unpack(packed, b.diskFile(n))

@@ -256,7 +256,7 @@ func runAside(f func() error) error {
 	return <-done
 }
 
-// copySource is copyFolder of what was opened.
+// copySource copies, as copyFolder does, what was opened.
 func copySource(ctx context.Context, source *hostpath.Path, o engine.Owner, to string) error {
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

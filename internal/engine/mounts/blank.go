@@ -51,7 +51,7 @@ func (b Blanks) Make(ctx context.Context, file string, bytes int64) error {
 	return errors.Join(copySparse(blank, disk, bytes), identify(disk, blank.Name()), disk.Close())
 }
 
-// openBlank is the blank of a size, made if there is none; nil if none is kept of that size.
+// openBlank opens the blank of a size, and makes it if there is none; nil if none is kept of that size.
 func (b Blanks) openBlank(ctx context.Context, bytes int64) (*os.File, error) {
 	if b.Dir == "" {
 		return nil, nil

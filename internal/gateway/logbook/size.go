@@ -38,14 +38,14 @@ func (b *Book) keptSizes() (sizes []ecosystem.LogSize, data []byte, err error) {
 func (b *Book) observe(size int64, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !newSize(b.sizes, size, now) {
+	if !isNewSize(b.sizes, size, now) {
 		return nil
 	}
 	sizes, old, err := b.keptSizes() // another process may have been first
 	if err != nil {
 		return err
 	}
-	if newSize(sizes, size, now) {
+	if isNewSize(sizes, size, now) {
 		sizes = append(sizes, ecosystem.LogSize{Size: size, Unix: now.Unix()})
 		data, err := json.Marshal(sizes)
 		if err == nil {
@@ -100,7 +100,7 @@ func (b *Book) Holds(ctx context.Context, records int64) error {
 	return nil
 }
 
-func newSize(sizes []ecosystem.LogSize, size int64, now time.Time) bool {
+func isNewSize(sizes []ecosystem.LogSize, size int64, now time.Time) bool {
 	n := len(sizes)
 	if n == 0 {
 		return size > 0

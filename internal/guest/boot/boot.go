@@ -113,7 +113,7 @@ func awaitFound(what string, found func() (bool, error)) error {
 	}
 }
 
-// openChannel is what becomes the agent's stdin and stdout: the port that is the channel, or
+// openChannel opens what becomes the agent's stdin and stdout: the port that is the channel, or
 // the socket on which the agent waits for it.
 func (m Machine) openChannel() (int, error) {
 	if m.Vsock == 0 {

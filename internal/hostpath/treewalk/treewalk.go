@@ -74,12 +74,12 @@ func Walk(ctx context.Context, dir *hostpath.Path, at string, b Bounds, visit fs
 	return w.walkFrom(ctx, begin.Fd(), at)
 }
 
-// WalkRoot is Walk for who has a root of the directory, all of which it looks through.
+// WalkRoot walks, as Walk does, for a caller that has a root of the directory, all of which it looks through.
 func WalkRoot(ctx context.Context, root *os.Root, b Bounds, visit fs.WalkDirFunc) error {
 	return WalkRootAt(ctx, root, ".", b, visit)
 }
 
-// WalkRootAt is WalkRoot that begins at a directory below the root's, to which it follows no link.
+// WalkRootAt walks, as WalkRoot does, and begins at a directory below the root's, to which it follows no link.
 func WalkRootAt(ctx context.Context, root *os.Root, at string, b Bounds, visit fs.WalkDirFunc) error {
 	w := &walker{visit: visit, left: b, bounds: b}
 	begin, err := openBelow(root, at)
@@ -233,7 +233,7 @@ func withName(at string, err error) error {
 	return err
 }
 
-// endError is what a walk says in the end: that visit wanted no more is no error.
+// endError returns what a walk says in the end: that visit wanted no more is no error.
 func endError(err error) error {
 	if errors.Is(err, fs.SkipDir) || errors.Is(err, fs.SkipAll) {
 		return nil

@@ -214,7 +214,7 @@ func (p *prompt) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// FlushError is for http.ResponseController.
+// FlushError serves http.ResponseController.
 func (p *prompt) FlushError() error {
 	defer p.setPromptDeadline()()
 	p.unsent = 0

@@ -83,7 +83,7 @@ type Sandboxes interface {
 	OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error)
 	// Dial connects to a port inside, which the policy must publish.
 	Dial(ctx context.Context, id string, port int) (net.Conn, error)
-	// DialHere is Dial for the host's own users: any port where the policy says
+	// DialHere dials for the host's own users: any port where the policy says
 	// nothing of ports.
 	DialHere(ctx context.Context, id string, port int) (net.Conn, error)
 }

@@ -73,7 +73,7 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// RetrySeconds is how many seconds a caller is told to wait before it tries again; 0: the
+// RetrySeconds returns how many seconds a caller is told to wait before it tries again; 0: the
 // error does not say.
 func RetrySeconds(err error) int {
 	return int((fault.RetryAfter(err) + time.Second - 1) / time.Second)

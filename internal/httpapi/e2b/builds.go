@@ -281,8 +281,8 @@ func (c templateRoutes) buildStatus(w http.ResponseWriter, r *keyedRequest) erro
 	return writeAnswer(r.Context(), w, http.StatusOK, info)
 }
 
-// buildLogs is the log alone.
-func (c templateRoutes) buildLogs(w http.ResponseWriter, r *keyedRequest) error {
+// serveBuildLogs answers with the log alone.
+func (c templateRoutes) serveBuildLogs(w http.ResponseWriter, r *keyedRequest) error {
 	info, err := c.look(r)
 	if err != nil {
 		return err

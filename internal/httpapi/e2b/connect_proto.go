@@ -166,7 +166,7 @@ func (k *codec) output(name string, p []byte) []byte {
 	return put(event, put(data, put(of, p)))
 }
 
-// encodePart is one element of the answer's only list, as a piece of the message: pieces in
+// encodePart encodes one element of the answer's only list, as a piece of the message: pieces in
 // a row are the whole.
 func (k *codec) encodePart(element any) ([]byte, error) {
 	plain, err := json.Marshal(element)

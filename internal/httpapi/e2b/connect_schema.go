@@ -170,7 +170,7 @@ func callMessages() map[string][2]string {
 	}
 }
 
-// describeFile is a service's messages as the library takes them.
+// describeFile describes a service's messages as the library takes them.
 func describeFile(pkg string, messages map[string][]field, enums map[string]map[string]int32) *descriptorpb.FileDescriptorProto {
 	file := &descriptorpb.FileDescriptorProto{
 		Name: new(pkg), Package: new(pkg), Syntax: new("proto3"), Dependency: []string{"google/protobuf/timestamp.proto"},

@@ -30,7 +30,7 @@ type packagesInput struct {
 	Packages  []string `json:"packages" jsonschema:"names, each with a version or range if you want one, as the ecosystem's client takes them: requests, requests>=2.31, express@4"`
 }
 
-// installCommand is the command that installs them, with the client of their ecosystem.
+// installCommand returns the command that installs them, with the client of their ecosystem.
 func (in packagesInput) installCommand(known []installer.Installer) ([]string, error) {
 	if len(in.Packages) == 0 || len(in.Packages) > maxPackages {
 		return nil, failure(codeInvalid, fmt.Sprintf("packages names %d; it names 1 to %d", len(in.Packages), maxPackages), "")
@@ -74,7 +74,7 @@ func installPackages(ctx context.Context, c call, in installInput) (ran, error) 
 	if err != nil {
 		return ran{}, err
 	}
-	start, err := howToRun{Dir: in.Dir, Timeout: maxTimeout}.startCommand(argv)
+	start, err := howToRun{Dir: in.Dir, Timeout: maxTimeout}.commandRequest(argv)
 	if err != nil {
 		return ran{}, err
 	}

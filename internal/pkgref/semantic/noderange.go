@@ -237,7 +237,7 @@ func (p partial) compared(op string) []comparator {
 // major.minor.patch.
 func (r NodeRange) Match(v Version) bool { return r.matchesVersion(v, false) }
 
-// MatchPreReleases is Match that takes pre-releases by their order alone;
+// MatchPreReleases matches, as Match does, and takes pre-releases by their order alone;
 // except that "<2.0.0" matches none of 2.0.0.
 func (r NodeRange) MatchPreReleases(v Version) bool { return r.matchesVersion(v, true) }
 

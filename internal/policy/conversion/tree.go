@@ -89,7 +89,7 @@ func pairsOf(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// getValue is a mapping's value; nil if it lacks the key, or is no mapping.
+// getValue returns a mapping's value; nil if it lacks the key, or is no mapping.
 func getValue(n *yaml.Node, name string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil

@@ -63,12 +63,12 @@ func (t *Table) beginProcess(ctx context.Context, s start) (mayRun bool, err err
 		r.err = t.cfg.Keeper.Exec(t.life, t.place.Info.ID, s.exec, s.options)
 		switch {
 		case r.err == nil:
-			t.hasBegun(s, !outcome.CompareAndSwap(undecided, answered))
+			t.tellBegun(s, !outcome.CompareAndSwap(undecided, answered))
 		case !keeper.Unanswered(r.err):
 			r.mayRun = false
 			s.failStart(r.err)
 		case t.life.Err() == nil: // else the daemon ends; its successor finds the process with the keeper
-			t.hasBegun(s, true)
+			t.tellBegun(s, true)
 		}
 	})
 	select {
@@ -83,8 +83,8 @@ func (t *Table) beginProcess(ctx context.Context, s start) (mayRun bool, err err
 	}
 }
 
-// hasBegun tells of a process that runs, or may run, and kills it if nobody wants it.
-func (t *Table) hasBegun(s start, unwanted bool) {
+// tellBegun tells of a process that runs, or may run, and kills it if nobody wants it.
+func (t *Table) tellBegun(s start, unwanted bool) {
 	if s.began != nil {
 		s.began(unwanted)
 	}

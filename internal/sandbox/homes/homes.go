@@ -317,7 +317,7 @@ func (s *Shelf) Remove(h Home) error {
 	return err
 }
 
-// hideHome has nobody find a home any more, unless a sandbox has it.
+// hideHome hides a home from everybody, unless a sandbox has it.
 func (s *Shelf) hideHome(h Home) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

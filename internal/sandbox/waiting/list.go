@@ -121,7 +121,7 @@ type List struct {
 	// the daemon's end.
 	life, kill context.Context //nolint:containedctx // a list lives as long as its sandbox, not as a call
 	end        context.CancelFunc
-	stopped    bool           // the guest's clocks stand still; owned by tend
+	stopped    bool           // the guest's clocks stand still; owned by tendList
 	work       sync.WaitGroup // tend
 	steady     sync.RWMutex   // written by who freezes, from Freezing to Running; read by Steadily
 

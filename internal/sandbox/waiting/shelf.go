@@ -109,8 +109,8 @@ func (s *Shelf) takeRoom(owner, id string, about int64) error {
 	return nil
 }
 
-// fitsRoom tells whether take would succeed now.
-func (s *Shelf) fitsRoom(owner string, about int64) error {
+// checkRoomNow refuses what take would refuse now.
+func (s *Shelf) checkRoomNow(owner string, about int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.checkRoom(owner, about)

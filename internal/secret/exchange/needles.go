@@ -274,7 +274,7 @@ func (n *needles) caseless() *needles {
 	return lower
 }
 
-// findInText is what a needle in a text is of, however it is escaped or encoded there; "": there
+// findInText finds what a needle in a text is of, however it is escaped or encoded there; "": there
 // is none.
 func (n *needles) findInText(text string) (of string) {
 	if len(n.all) == 0 || len(text) < n.least {
@@ -318,7 +318,7 @@ func unescapeBy(read escapeReader, text string) string {
 	return string(out)
 }
 
-// UnescapeForm is Unescape of a part of a query or form, in which a plus is a space.
+// UnescapeForm unescapes a part of a query or form, in which a plus is a space.
 func UnescapeForm(text string) string { return Unescape(strings.ReplaceAll(text, "+", " ")) }
 
 // Finder finds texts in an answer, in all the ways in which an Exchange would.

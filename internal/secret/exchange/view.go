@@ -219,7 +219,7 @@ func (l *looker) decodeView(v view, depth int) {
 	}
 }
 
-// decodeWith is decode with what may stand between a line's end and the next line's letters.
+// decodeWith decodes with what may stand between a line's end and the next line's letters.
 func (l *looker) decodeWith(v view, depth int, indents string) {
 	r := &l.runs[depth]
 	open := r.readRuns(v, l.needles.shortest()*4/3, indents)

@@ -65,8 +65,7 @@ func (f runFlags) outfit(req *api.CreateSandbox) error {
 }
 
 // addAgentKeys gives an agent that has no policy but its own the keys that the daemon's configuration
-// declares for it: the sandbox gets placeholders. It says so if there is none. What the
-// person sets with --env, and what a policy says, is theirs to decide.
+// declares for it: the sandbox gets placeholders. It says so if there is none. The person decides what --env sets and what a policy says.
 func (f runFlags) addAgentKeys(list func() ([]api.Secret, error), req *api.CreateSandbox, say func(format string, args ...any)) error {
 	if f.agent == "" {
 		return nil

@@ -27,7 +27,7 @@ type alarmNews struct {
 	sandbox string
 
 	// turn holds one value; who has taken it may use what follows, and asks meanwhile, so that no
-	// alarm is told twice. Whoever waits for it gives up as for an answer.
+	// alarm is told twice. A caller that waits for it gives up as for an answer.
 	turn    chan struct{}
 	after   string // "": it can't be known
 	unknown error  // why; nil: the daemon is an older one

@@ -96,7 +96,7 @@ func TestAGroupsTreeIsShownWhole(t *testing.T) {
 }
 
 // TestALargeTreeIsShownWhole: so much is known of a tree's first releases that the last comes
-// without its request. What is approved with the tree was shown all the same. The control is a small tree.
+// without its request. All that is approved with the tree was shown all the same. The control is a small tree.
 func TestALargeTreeIsShownWhole(t *testing.T) {
 	for name, lines := range map[string]int{"small": 1, "large": 60} {
 		t.Run(name, func(t *testing.T) {

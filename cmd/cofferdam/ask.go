@@ -91,7 +91,7 @@ func lister[T any](cmd *cobra.Command, method func(*client.Client, context.Conte
 }
 
 // doEach does something with everything that is named, and goes on after one that fails.
-// What is being done is shown to a person who waits; each error names what it is about.
+// A person who waits is shown what is being done; each error names what it is about.
 func doEach(ctx context.Context, doing string, names []string, do func(*client.Client, context.Context, string) error) error {
 	return withDaemon(ctx, longTimeout, func(ctx context.Context, c *client.Client) error {
 		var failures []error

@@ -39,7 +39,7 @@ func readDeciding(what, path string, most int64) ([]byte, error) {
 	return data, checkSeen(what, path, data)
 }
 
-// checkSeen refuses what was read if an agent could have written it and no person has seen it. Who is at a terminal is asked.
+// checkSeen refuses what was read if an agent could have written it and no person has seen it. A person at a terminal is asked.
 func checkSeen(what, path string, data []byte) error {
 	err := checkNoted(what, path, data)
 	if unseen, is := errors.AsType[*vouched.UnseenError](err); !is || !ui.CanAsk() || showUnseen(unseen, data) != nil || !ui.Agrees("use it as it is?") {

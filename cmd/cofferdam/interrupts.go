@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What the presses of Ctrl-C are measured by.
+// The times by which presses of Ctrl-C are measured.
 const (
 	interruptWindow = 2 * time.Second       // presses further apart have nothing to do with each other
 	interruptRepeat = 60 * time.Millisecond // closer ones come from a key held down

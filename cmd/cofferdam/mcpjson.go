@@ -14,7 +14,7 @@ import (
 )
 
 // editJSON puts a member into a document, or takes it out (nil), and leaves every other byte
-// as it is. An empty document is an empty object. What is no plain JSON is refused.
+// as it is. An empty document is an empty object. Text that is no plain JSON is refused.
 func editJSON(before []byte, at func(map[string]any) []string, entry any) ([]byte, error) {
 	text := before
 	if len(bytes.TrimSpace(text)) == 0 {

@@ -34,7 +34,7 @@ const (
 	shownChanges = 1000
 )
 
-// workspaceFlag is the one value of --workspace.
+// workspaceCopy is the one value of --workspace.
 const workspaceCopy = "copy"
 
 // workspaces is the folder with the copies of this user's runs.

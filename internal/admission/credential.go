@@ -79,7 +79,7 @@ func (i *Injection) addHostSecrets(ctx context.Context, t *tenant, host door.Hos
 }
 
 // onlyTLS is why nothing is sent to a host without TLS, on whatever port; "": it gets no
-// secret. Who gets a secret over TLS may show it to whoever asks without.
+// secret. A host that gets a secret over TLS may show it to whoever asks without.
 func onlyTLS(ofHost []policy.Credential, host string) string {
 	if len(ofHost) == 0 {
 		return ""

@@ -101,7 +101,7 @@ func (f *former) listMissing() (all []string) {
 	return all
 }
 
-// findValues has a lease know those of the missing values that are among the known ones. It is an error if
+// findValues makes a lease know those of the missing values that are among the known ones. It is an error if
 // one is left that may still be good: fault.ErrUnavailable.
 func (f *former) findValues(known map[string][]secret.Value, lease *secret.Lease) error {
 	f.mu.Lock()

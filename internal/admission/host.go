@@ -30,8 +30,7 @@ const (
 )
 
 // judgeHost judges a name on a port; port 0 is a DNS question. The protocol counts only if
-// it is door.ProtocolTCP. What the sandbox's own client closed stays closed under any
-// policy, so that reason comes first.
+// it is door.ProtocolTCP. A host that the sandbox's own client closed stays closed under any policy, so that reason comes first.
 func (t *tenant) judgeHost(ctx context.Context, name string, port int, protocol string) (policy.Decision, error) {
 	if open, reason := t.narrowing.getNarrowing().Name(name); !open {
 		return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}, nil
@@ -290,8 +289,7 @@ func (t *tenant) endConnection(ctx context.Context, began audit.Record, problem 
 	return err
 }
 
-// endConnections puts on record that all connections have ended. What they carried is not
-// known: who carried them has gone.
+// endConnections puts on record that all connections have ended. Nobody knows what they carried: their carrier has gone.
 func (t *tenant) endConnections(ctx context.Context, reason string) error {
 	var errs []error
 	for _, seq := range t.hosts.Open() {

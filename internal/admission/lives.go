@@ -150,7 +150,7 @@ func (l *Lives) settled(ctx context.Context, sandbox, reason string) string {
 }
 
 // WriteOverdue writes what the log did not take before, of sandboxes that live and of those that have
-// ended. What it does not take now is kept for the next time.
+// ended. Records that it does not take now are kept for the next time.
 func (l *Lives) WriteOverdue(ctx context.Context) {
 	l.overdue.writeOverdue(ctx, func(ctx context.Context, e overdueEnd) error { return l.endLost(ctx, e.sandbox, e.first, e.reason) })
 }

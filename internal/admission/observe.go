@@ -10,7 +10,7 @@ import (
 )
 
 // A policy that only observes (policy.Observes) lets through what its own choices
-// refuse. What it would have refused is on record before it happens, once like a refusal,
+// refuse. A refusal that it would have given is on record before the thing happens, once like a refusal,
 // beside the record of what happens then.
 
 // detailMode is of a started record: modeObserve, its policy only observes.

@@ -31,8 +31,7 @@ type push struct {
 	repository string
 }
 
-// AwaitPush implements Door. What is asked about is bound to the digest of all that is
-// changed, so another push asks again.
+// AwaitPush implements Door. The question is bound to the digest of all that is changed, so another push asks again.
 func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer, error) {
 	ctx, done := door.Lasting(ctx)
 	defer done()

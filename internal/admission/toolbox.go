@@ -216,8 +216,8 @@ func (c *toolCall) makeCall(ctx context.Context) (a door.ToolAnswer, over bool, 
 	return a, true, err
 }
 
-// runCall makes a call that is on record, and records how it ended. What the guest gave up is
-// ended, and so is every call of a sandbox that ends.
+// runCall makes a call that is on record, and records how it ended. A call that the guest gave up
+// is ended, and so is every call of a sandbox that ends.
 func (c *toolCall) runCall(ctx context.Context, began audit.Record) (door.ToolAnswer, error) {
 	at := time.Now()
 	result, failed := c.tool.Call(door.ClientOf(ctx), tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text(), Judged: c.judged})

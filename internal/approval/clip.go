@@ -226,7 +226,7 @@ func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, cha
 }
 
 // lacksEvidence tells that some list is shorter than it was: there is no room for more.
-// What is known only ever grows, or asks in turn would change it for ever.
+// The facts only ever grow, or asks in turn would change it for ever.
 func lacksEvidence(e, was evidence.Evidence) bool {
 	before := was.Lists()
 	for i, l := range e.Lists() {

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// What a record's Detail holds, beside its own fields. People's words and names
+// The keys that a record's Detail holds, beside its own fields. People's words and names
 // (User, Task, the answer's Reason) stand in the record's fields only.
 const (
 	detailEvent      = "event"

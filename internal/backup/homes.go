@@ -18,7 +18,7 @@ import (
 // any size costs who makes it nothing, and would fill the disk of whoever copies it.
 const mostHoles = 1 << 30
 
-// home is the one that is being copied. What is in it is an agent's, and no agent may decide
+// home is the one that is being copied. Its content is an agent's, and no agent may decide
 // whether there is a backup: what can't be copied is left out, and the report says so.
 type home struct {
 	name  string            // of its directory

@@ -76,8 +76,8 @@ func (e *stepError) Error() string { return e.err.Error() }
 // Unwrap is the fault.
 func (e *stepError) Unwrap() error { return e.err }
 
-// checkRecipe understands a recipe for an account, whole, before anything is done. What the
-// values are of the variables that its steps name is not known then.
+// checkRecipe understands a recipe for an account, whole, before anything is done. The values of
+// the variables that its steps name are not known then.
 func (r Recipe) checkRecipe(account sandbox.Account, workdir string) error {
 	now := firstSetting(account, workdir)
 	if len(r.Steps) > maxSteps {

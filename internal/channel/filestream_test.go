@@ -47,7 +47,7 @@ func TestReplyErrors(t *testing.T) {
 	}
 }
 
-// What a guest says of a file is held to what a file can be.
+// A guest's words about a file are held to what a file can be.
 func TestFileInfoIsTrimmed(t *testing.T) {
 	metadata := map[string]string{"": "x", strings.Repeat("n", 9999): strings.Repeat("v", 99999)}
 	for i := range 1000 {

@@ -17,7 +17,7 @@ import (
 // hundreds of MiB of the host. So a host's session counts its buffers. Past its limit it reads nothing
 // from the guest for a moment, in which most readers catch up. If they do not, it gives up the streams
 // that hold the most, and reads on: what a guest has on its streams never keeps the answers to control
-// calls from the host for longer than that moment. What the host sends is not held up at all.
+// calls from the host for longer than that moment. Frames of the host are not held up at all.
 const (
 	// mostHeld is what one session's buffers may take: all streams that the keeper carries for a
 	// sandbox, with full windows, as the agent sends.

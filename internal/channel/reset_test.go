@@ -283,8 +283,7 @@ func TestResetAgain(t *testing.T) {
 	_ = w.Close()
 }
 
-// TestGuestThatDoesNotAnswer: nothing hangs, and the wire can be closed. What
-// only time would end is ended by the caller.
+// TestGuestThatDoesNotAnswer: nothing hangs, and the wire can be closed. The caller ends what only time would end.
 func TestGuestThatDoesNotAnswer(t *testing.T) {
 	asked := func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, markerSize)) }
 	for name, guestDoes := range map[string]func(c net.Conn, giveUp func()){

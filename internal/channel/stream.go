@@ -103,7 +103,7 @@ func (w *waits) enterStream(s *muxStream) {
 	}
 }
 
-// leaveStream tells whether the session has ended.
+// leaveStream counts one out of a stream, and tells whether the session has ended.
 func (w *waits) leaveStream(s *muxStream) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

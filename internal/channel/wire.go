@@ -71,7 +71,7 @@ func NewWire(conn net.Conn) (*Wire, error) {
 // one.
 func UnpluggedWire() *Wire { return &Wire{state: wireUnplugged, turned: make(chan struct{})} }
 
-// followFrames tells that what is written are a session's frames.
+// followFrames notes that what is written are a session's frames.
 func (w *Wire) followFrames() {
 	w.sending.Lock()
 	defer w.sending.Unlock()

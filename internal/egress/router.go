@@ -8,7 +8,7 @@
 //
 // Vocabulary: the *uplink* is the socket on which the keeper hands guests'
 // streams over; a *stream* is one of them; a *name* is a DNS name in its one
-// canonical spelling. What is checked is what is used: a name that is not
+// canonical spelling. The checked name is the one that is used: a name that is not
 // canonical is refused, never repaired.
 package egress
 

@@ -72,7 +72,7 @@ func (s *guestStream) answerWithRoom(ctx context.Context, answer func()) {
 	answer()
 }
 
-// unknown refuses a stream that asks for nothing that there is. What it says instead is not worth keeping.
+// unknown refuses a stream that asks for nothing that there is. Its other words are not worth keeping.
 func (s *guestStream) unknown(ctx context.Context, problem string) {
 	s.replyOpen(channel.Reply{Error: problem})
 	if s.router.guests.takeName(s.sandbox, problemMark+problem) {

@@ -4,12 +4,11 @@
 //
 // Vocabulary: an *errand* is what a goroutine does beside the one that sent it. One
 // that panics is *lost*: it is counted, logged with its stack, and its deferred calls
-// have run. Whoever waits for it must be told by one of those; where an answer is
+// have run. A waiter must be told by one of those; where an answer is
 // waited for, Try makes an error of the panic.
 //
-// What no recover can hold (the runtime's own fatal errors, such as two writers of
-// one map) ends the process still, and a lock that was held without a deferred unlock
-// stays held.
+// An error that no recover can hold (one of the runtime's own, such as two writers of one map) ends
+// the process still, and a lock that was held without a deferred unlock stays held.
 package errand
 
 import (

@@ -16,7 +16,7 @@ const (
 
 // guestWalk reads, for one guest and ecosystem, what leads from the policy's entries to what
 // they require: one step at a time, whoever of the guest's requests needs it. All
-// others wait for the step and look again. What was read the door knows.
+// others wait for the step and look again. The door knows what was read.
 type guestWalk struct {
 	mu      sync.Mutex // guards all below
 	stepped chan struct{}

@@ -20,8 +20,8 @@ type program struct {
 	terminal  bool // the first of them becomes its controlling terminal
 	uid, gid  int
 	groups    bool // it loses the supplementary groups, which takes a right
-	// processes is how many its user may have; 0: as many as the agent may. What is more than
-	// the agent may takes CAP_SYS_RESOURCE.
+	// processes is how many its user may have; 0: as many as the agent may. More than the agent may have
+	// takes CAP_SYS_RESOURCE.
 	processes uint64
 	// number is the command's, by which all that comes of it is known; 0: none.
 	number uint64

@@ -25,7 +25,7 @@ const (
 // sharing counts the starts whose children have the agent's memory.
 var sharing atomic.Int32 //nolint:gochecknoglobals // a thread is the process's, whichever agent it works for
 
-// acquireSharedStart tells whether one more may, which sharedStart.runStart then gives back.
+// acquireSharedStart takes one more shared start, if there may be one, which sharedStart.runStart then gives back.
 func acquireSharedStart() bool {
 	if sharing.Add(1) <= sharedStarts {
 		return true

@@ -227,7 +227,7 @@ func (t *watchTree) dirEnded(e inotifyEvent, dir string, queue *eventQueue) bool
 }
 
 // takeOwnWrite takes an event of a file that the agent is writing for the
-// host. Who watches is told of a write, and where there was no such file of its
+// host. A watcher is told of a write, and where there was no such file of its
 // creation and its mode, as if it had been made, given to its user and written in
 // place.
 func (t *watchTree) takeOwnWrite(e inotifyEvent, name string, queue *eventQueue) bool {

@@ -26,7 +26,7 @@ type Entry struct {
 var ErrDangling = errors.New("it is a link that leads to nothing")
 
 // Find finds a path's entry. It follows links as Resolve does, but for one at the path's end that
-// leads to nothing, which it refuses. What is neither a file nor nothing is a *TypeError; without
+// leads to nothing, which it refuses. Anything there that is no file is a *TypeError; without
 // its directory it is fs.ErrNotExist.
 func Find(path string, trees []Tree) (Entry, error) {
 	w, err := beginWalk(path, trees)

@@ -195,7 +195,7 @@ func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(),
 }
 
 // ownershipOfRun tells whether a run has sandboxes or calls of the token, and of others; with others, has may not be all that
-// there is. What is on record of it and not known to be the token's is another's: a call has no sandbox that begins,
+// there is. A record of it that is not known to be the token's is another's: a call has no sandbox that begins,
 // and where a segment of the log is elsewhere a beginning is not here. The log is read in the token's turn.
 func (s *desk) ownershipOfRun(ctx context.Context, run, token string) (has, others bool, err error) {
 	if s.cfg.Sandboxes != nil {

@@ -68,8 +68,7 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 	return writeJSON(w, r, http.StatusCreated, created)
 }
 
-// request is what the manager is asked for. What a token may not ask is refused
-// here, before anything is looked at.
+// request is what the manager is asked for. A request that a token may not make is refused here, before anything is looked at.
 func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who caller) (sandbox.Request, error) {
 	if err := checkCreate(body, who); err != nil {
 		return sandbox.Request{}, err

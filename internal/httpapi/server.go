@@ -278,8 +278,7 @@ func errorSentence(err error, status int) string {
 }
 
 // withoutCauses is an error's sentences without what caused them: the operator's
-// paths and numbers are not for clients over the network. What is wrong with their
-// own input is.
+// paths and numbers are not for clients over the network. A mistake in their own input is.
 func withoutCauses(err error) string {
 	f, ok := errors.AsType[*fault.Fault](err)
 	if !ok || f.Cause == nil {

@@ -25,9 +25,8 @@ type Config struct {
 	MaxOutput int
 }
 
-// Interpreter has the contexts of all sandboxes. What it knows of them is in the kernels'
-// own arguments, too: another daemon, or the copy of a sandbox, finds them again. Safe for
-// concurrent use.
+// Interpreter has the contexts of all sandboxes. The kernels' own arguments tell of them, too:
+// another daemon, or the copy of a sandbox, finds them again. Safe for concurrent use.
 type Interpreter struct {
 	cfg Config
 

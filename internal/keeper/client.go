@@ -77,7 +77,7 @@ func Unanswered(err error) bool {
 // refuses at once may have closed before all was written: its response tells
 // why, so a broken write is left for receive to report.
 //
-// What this keeper would not know is not sent.
+// A request that this keeper would not know is not sent.
 func (l *link) sendRequest(req Request, guest any) error {
 	if len(req.neededFeatures()) > 0 {
 		met, err := l.client.meetKeeper(l.ctx, l)

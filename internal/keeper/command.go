@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// What is kept of a guest's or a client's words.
+// The lengths to which a guest's or a client's words are kept.
 const (
 	maxErrorText = 1 << 10
 	maxArgvKept  = 8 << 10 // of a command's argv in Command; the guest gets all of it

@@ -46,7 +46,7 @@ type Freeze struct {
 	Log   string     `json:"log,omitempty"` // a file for the programs' output, appended
 }
 
-// What bounds a freeze. Only then is it known that a guest does not read, or
+// The times that bound a freeze. Only then is it known that a guest does not read, or
 // that a program hangs.
 const (
 	quietTimeout = 5 * time.Second

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
 
-// What the counter of process numbers is wound back to: above all that a test's
+// The number to which the counter of process numbers is wound back: above all that a test's
 // own processes have.
 const backTo = 2000
 

@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
-// What the keeper keeps of the output of all sandboxes, in bytes. Each has sureOutput, whatever the
+// The bounds of the output that the keeper keeps of all sandboxes, in bytes. Each has sureOutput, whatever the
 // others have, and what some take beyond that comes out of allOutput, for each of them alike.
 const (
 	sureOutput = 2 << 20
@@ -158,7 +158,7 @@ func (s *sandbox) relieveOutput(most int64) {
 	}
 }
 
-// What the keeper keeps of one sandbox's output, whoever asks for how much: it is
+// The bound of the output that the keeper keeps of one sandbox, whoever asks for how much: it is
 // memory that no limit of the sandbox counts.
 const (
 	keptOutput  = 16 << 20 // of all ended commands, and of the first running ones

@@ -243,7 +243,7 @@ func (s *Server) findSandbox(id string) (*sandbox, error) {
 	return nil, fault.New(fault.ErrNotFound, "the keeper has no sandbox %s", excerpt.Of(id, 64))
 }
 
-// listSandboxes sandboxes, by id.
+// listSandboxes lists the sandboxes, by id.
 func (s *Server) listSandboxes() []*sandbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,9 @@ type Trusted struct {
 // rights. what is what it is, "the configuration file". It is fault.ErrForbidden if another user could
 // have written it: because it is theirs, or they may write to it, or to a directory on its way, in
 // which they could put another in its place, or have made a link on its way. A file that is not there
-// is fs.ErrNotExist, but only where nobody else could have taken it away. Who writes to trees is somebody else,
-// too: a file below one, or that is reached through a link there, is refused (hostpath.Within).
+// is fs.ErrNotExist, but only where nobody else could have taken it away. A writer to trees is
+// somebody else, too: a file below one, or that is reached through a link there, is refused
+// (hostpath.Within).
 func ReadTrusted(what, path string, most int64, trees []hostpath.Tree) (Trusted, error) {
 	to, err := trustedPlace(what, path, trees)
 	if err != nil {

@@ -58,8 +58,8 @@ func (b *builder) readYAML(data []byte, most int) (documents []*value, err error
 }
 
 // mostNodes is at least how many values the library makes of a document, by what YAML has between them:
-// a dash before an item, a colon behind a key, a question mark before one, and in brackets commas. What is a
-// part of a value is counted as well.
+// a dash before an item, a colon behind a key, a question mark before one, and in brackets commas. The
+// parts of a value are counted as well.
 func mostNodes(data []byte) int {
 	n := 2 // the document, and its value
 	for i, c := range data {

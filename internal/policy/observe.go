@@ -20,7 +20,7 @@ const RuleMode = "mode"
 
 // Observes reports whether a policy's document, or one that narrows it, has mode: observe: what
 // only its own choices refuse is then let through, by a Decision that says what it Would
-// have been. What another document refuses stays refused.
+// have been. A refusal by another document stays one.
 func Observes(p *Policy) bool {
 	return slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.observes })
 }

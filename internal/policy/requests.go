@@ -116,7 +116,7 @@ func (r Requests) Hosts() []string {
 
 // Judge judges a request on a connection to a name and a port, to which Host has agreed
 // already. Every policy that has rules for it must agree, whoever opened the name under
-// another one. What is allowed is held to the terms.
+// another one. An allowed request is held to the terms.
 func (r Requests) Judge(name string, port int, one Request) (Decision, RequestTerms) {
 	d := Decision{Effect: Allow, Rule: ruleRequest, ResolvedBy: ByNetwork, Reason: reason("no policy has rules for requests to %s", plainASCII(name, 253))}
 	terms := RequestTerms{MaxBody: noLimit}

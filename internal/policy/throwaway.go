@@ -53,8 +53,8 @@ func compileScripts(c *compiler, v value) {
 		"packages that run scripts when they are installed are denied, but for entries with install_scripts: true")
 }
 
-// compileInstallIn reads packages.install_in after both of the keys that it stands for. What
-// one of these denies stays denied; what one has run in the sandbox contradicts it.
+// compileInstallIn reads packages.install_in after both of the keys that it stands for. A release
+// that one of these denies stays denied; what one has run in the sandbox contradicts it.
 func compileInstallIn(c *compiler, v value) {
 	if _, ok := c.readWord(v, throwaway); !ok {
 		return
@@ -123,7 +123,7 @@ func (p *Policy) MakesApart(kind ArtifactKind, project pkgref.Ref) bool {
 // Apart is the policy of a sandbox in which something is made of a published file for a run
 // under p: it judges packages as p does, and has p's digest and limits. There is nothing
 // else in it: no names but the registries', no tools, credentials, mounts, ports or rules.
-// What would wait for a person is refused at once. Source distributions are not built in
+// A release that would wait for a person is refused at once. Source distributions are not built in
 // it, and the install scripts that would run apart run there, since it is apart already.
 func (p *Policy) Apart() *Policy {
 	apart := &Policy{

@@ -280,8 +280,7 @@ func (c *creator) reserve(ctx context.Context, p *creationPlan, req Request) (gi
 	return giveBack, release, nil
 }
 
-// startCreation takes what a sandbox needs before anything of it is made. Whoever has a
-// creation ends it with commit or abortCreation.
+// startCreation takes what a sandbox needs before anything of it is made. The owner of a creation ends it with commit or abortCreation.
 func (c *creator) startCreation(ctx context.Context, p *creationPlan, req Request, digest string) (*creation, error) {
 	if req.Lifetime.Then.Pauses() {
 		if err := c.planner.engines.canPause(ctx, p.info.Engine); err != nil {
@@ -327,8 +326,7 @@ func (c *creation) commit(ctx context.Context, s *Sandbox) {
 	faultpoint.Hit(faultpoint.CreateRunning)
 }
 
-// abortCreation ends a creation that came to nothing. What can't be taken away, or written, is
-// tried again by the next reconcile.
+// abortCreation ends a creation that came to nothing. The next reconcile tries again what can't be taken away, or written.
 func (c *creation) abortCreation(ctx context.Context, cause error) {
 	id, log := c.entry.Info.ID, c.cfg.Log.With("sandbox", c.entry.Info.ID, "run", c.entry.Info.Run)
 	ctx = context.WithoutCancel(ctx)

@@ -64,7 +64,7 @@ func (i identity) commandUser() channel.User {
 
 // checkSameShown refuses to go on where the paths of the host that a sandbox shows are not those that it
 // was made with. What counts is what the engine opens; here the sandbox stays paused, and
-// who asks is told why. What an older version made has no blueprint.
+// who asks is told why. A sandbox of an older version has no blueprint.
 func (g *guestCaller) checkSameShown(ctx context.Context, info Info) error {
 	kept, err := g.blueprints.Load(info.ID)
 	if errors.Is(err, fault.ErrConflict) {
@@ -82,8 +82,8 @@ func (g *guestCaller) checkSameShown(ctx context.Context, info Info) error {
 	return mounts.CheckGuards(ctx, kept.Spec.Mounts, g.cfg.OwnPrograms)
 }
 
-// mayShow tells whether the host has nothing in what a sandbox shows by now that nobody may be shown. What an older version made has no
-// blueprint.
+// mayShow tells whether the host has nothing in what a sandbox shows by now that nobody may be
+// shown. A sandbox of an older version has no blueprint.
 func (g *guestCaller) mayShow(info Info) error {
 	kept, err := g.blueprints.Load(info.ID)
 	if errors.Is(err, fault.ErrConflict) {

@@ -42,8 +42,9 @@ const (
 	roomLook = time.Second
 )
 
-// tendHomes ends sandboxes whose home has more than the sandbox may have on its disk. What
-// it writes meanwhile is there: no file system of the host counts it. Where the disk becomes short, it looks at once.
+// tendHomes ends sandboxes whose home has more than the sandbox may have on its disk. Bytes that it
+// writes meanwhile are there: no file system of the host counts it. Where the disk becomes short,
+// it looks at once.
 func (r *remover) tendHomes(ctx context.Context) {
 	tick := time.NewTicker(roomLook)
 	defer tick.Stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// What bounds the end of a connection.
+// The times that bound the end of a connection.
 const (
 	maxDial       = 64 // bytes of the guest's name for it
 	hangUpTimeout = 10 * time.Second

@@ -11,7 +11,7 @@ import (
 
 // known are all values of secrets that were lent, or shown to get one that is, and that may still be good:
 // a host that has one can give it to any run that gets the same secret, also when the run that brought it
-// has ended. Each is here before anybody is sent it. What a living run has had stays; of the others the
+// has ended. Each is here before anybody is sent it. Values that a living run has had stay; of the others the
 // last are kept. It is safe for concurrent use.
 type known struct {
 	now func() time.Time

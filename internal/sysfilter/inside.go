@@ -27,7 +27,7 @@ func families() []uint32 {
 	return []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 }
 
-// inside is the filter of all that runs on a kernel of the sandbox's own. What it refuses
+// inside is the filter of all that runs on a kernel of the sandbox's own. A call that it refuses
 // fails as without rights; programs of another architecture find no system call at all.
 func inside(arch uint32) []bpf.Instruction {
 	all := prologue(arch, errnoInstruction(unix.ENOSYS), unix.EPERM, kernels())

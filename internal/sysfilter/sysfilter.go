@@ -4,7 +4,7 @@
 // kernel. It is for processes that got all that they need before. A program that is about to
 // be started, and all that runs on a kernel of a sandbox's own, have filters that take less.
 //
-// What is refused fails, so that a mistake of ours is an error and no death. A call of another
+// A refused call fails, so that a mistake of ours is an error and no death. A call of another
 // architecture ends the process, except in a sandbox. The filter is a list of what is refused,
 // not of what is allowed: the Go runtime's own calls change with its releases.
 package sysfilter

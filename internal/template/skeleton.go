@@ -157,9 +157,8 @@ func (k *skeleton) makeHomes() error {
 	return nil
 }
 
-// copied takes the few files of /etc that programs need. What is secret, what
-// names the host, and what configures clients (whose files hold credentials)
-// is not on the list.
+// copied takes the few files of /etc that programs need. The list has nothing that is secret, names
+// the host, or configures clients (whose files hold credentials).
 func (k *skeleton) copied() error {
 	names := []string{
 		"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "mime.types", "magic", "magic.mime",

@@ -47,7 +47,7 @@ type Shares struct {
 	last  map[string]uint64 // which of them was a guest's last; forgotten with the guest
 	ones  map[one]*turn     // of members; forgotten with each
 	came  uint64            // how many have waited
-	// Who waits, in the order in which they came: for one guest alone, and for parties. Only the
+	// The waiters, in the order in which they came: for one guest alone, and for parties. Only the
 	// first of each member's is looked at, so that a long line takes no time of the others'.
 	alone   map[string]map[string][]*waiter // by guest and member
 	parties []*waiter

@@ -16,8 +16,7 @@ const maxFailing = 4096
 // reached, so that a thousand clients don't wait for a thousand timeouts. What
 // an upstream says of one name is no reason to keep the others from it, so it
 // stops a guest that could not connect several times in a row, and, when several
-// guests have got no answer to anything, each of these. Whoever had no failure
-// since anybody was answered is let through.
+// guests have got no answer to anything, each of these. A guest that had no failure since anybody was answered is let through.
 type breaker struct {
 	after int
 	pause time.Duration

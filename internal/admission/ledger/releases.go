@@ -8,8 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// Releases are all releases that a run has met. What takes memory is counted, in
-// bytes, and bounded. Its owner's lock guards it.
+// Releases are all releases that a run has met. All memory is counted, in bytes, and bounded. Its owner's lock guards it.
 type Releases struct {
 	most     int64
 	shared   *Budget
@@ -137,7 +136,7 @@ func (r *Releases) Page(ref pkgref.Ref) *Page {
 func (r *Releases) Knows(ref pkgref.Ref) bool { return r.projects[ref.Project()] != nil }
 
 // Loosen takes back what was admitted only because something required it: it has to
-// be reached again. Whoever withdraws a release calls it, and follows the
+// be reached again. A caller that withdraws a release calls it, and follows the
 // requirements anew.
 func (r *Releases) Loosen() {
 	for _, p := range r.projects {

@@ -244,7 +244,7 @@ func (f shownFile) approvalFile() approval.File {
 }
 
 // knownEvidence is the evidence about a release: the gateway's, or what the page tells.
-// What the imported lists say is added when it is filed.
+// The words of the imported lists are added when it is filed.
 func (f shownFile) knownEvidence() evidence.Evidence {
 	var e evidence.Evidence
 	if f.evidence != nil {

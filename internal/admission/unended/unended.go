@@ -24,7 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
-// What a build's records have, as admission writes them.
+// The details that a build's records have, as admission writes them.
 const (
 	detailBuild = "build"
 	buildBegun  = "begun"
@@ -248,8 +248,8 @@ func (g *Registry) addBegin(r audit.Record) {
 	g.open[r.Seq] = b
 }
 
-// EndAll puts an end on record, with a reason, of each begin that is chosen. What could not be
-// written stays in the registry, for the next time.
+// EndAll puts an end on record, with a reason, of each begin that is chosen. An end that could not
+// be written stays in the registry, for the next time.
 func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin) bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -258,7 +258,7 @@ func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin)
 	}
 	candidates := g.listBegins()
 	candidates = slices.DeleteFunc(candidates, func(b Begin) bool { return !chosen(b) })
-	// Whoever told an end did so before he forgot the begin: what was chosen for that has its
+	// An end is told before its begin is forgotten: what was chosen for that has its
 	// end in the log by now.
 	if err := g.readFile(ctx); err != nil {
 		return err

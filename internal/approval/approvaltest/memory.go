@@ -16,7 +16,7 @@ import (
 )
 
 // Memory is a store that a crash of the program forgets. It is safe for
-// concurrent use. What it is given and gives out is never shared.
+// concurrent use. It never shares what it is given and gives out.
 type Memory struct {
 	mu       sync.Mutex // guards all
 	position approval.Position

@@ -13,7 +13,7 @@
 //	Cofferdam-Signature: t=1767225600,v1=5f2c...
 //
 // where v1 is the hex HMAC-SHA256, under the hook's secret, of the digits after
-// t=, a dot, and the body. Who checks it also refuses an old t.
+// t=, a dot, and the body. A receiver that checks it also refuses an old t.
 //
 // A hook is shown its URL, which may be a secret, and never the key of the signature. Nothing of its answer is read but
 // the status' number, which goes into the daemon's log, and no redirect is followed; so nothing that it says

@@ -137,7 +137,7 @@ func removeIndex(path string) error {
 	return nil
 }
 
-// What connections are opened for.
+// The purposes for which connections are opened.
 const (
 	writing = iota
 	reading

@@ -60,7 +60,7 @@ func New(path string, log Log, options Options) *Index {
 
 // followPace is how long Follow lets records gather: a feeding costs about as
 // much for one of them as for a hundred, and takes that from whoever installs at
-// the time. Whoever asks has what is missing fed at once.
+// the time. A question has what is missing fed at once.
 const followPace = 2 * time.Second
 
 // Follow keeps the index caught up, but for the last seconds, until ctx ends.

@@ -24,7 +24,7 @@ func newDictionary() *dictionary {
 	return &dictionary{recent: map[string]int64{}, old: map[string]int64{}, last: -1}
 }
 
-// knownID is the number of a text that is remembered. What is asked for stays.
+// knownID is the number of a text that is remembered. Texts that are asked for stay.
 func (d *dictionary) knownID(text string) (int64, bool) {
 	if id, ok := d.recent[text]; ok {
 		return id, true

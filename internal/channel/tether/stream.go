@@ -29,8 +29,7 @@ func (e *End) Read(p []byte) (int, error) {
 	}
 }
 
-// Deliver writes what arrives to another writer, until one of them ends. What counts as
-// received has been written.
+// Deliver writes what arrives to another writer, until one of them ends. Bytes that count as received have been written.
 func (e *End) Deliver(to io.Writer) error {
 	buf := make([]byte, mostData)
 	for {

@@ -17,7 +17,7 @@ import (
 
 // Attest looks a release up in the checksum database. Whether an answer is in
 // the log, and the log has only grown, is verified by the client that the go
-// command uses too. What was looked up before is verified from the cache alone.
+// command uses too. A module that was looked up before is verified from the cache alone.
 // ErrInvalid is kept for what was read and contradicts itself or what is known of
 // the log; an answer that is no database's is ErrUnavailable.
 func (Protocol) Attest(ctx context.Context, log ecosystem.Log, project, version string) (ecosystem.Attested, error) {

@@ -21,7 +21,7 @@ const maxPackageJSON = 4 << 20
 // package is built by node-gyp.
 const gypFile = "binding.gyp"
 
-// What is recorded of a tarball without refusing it.
+// The findings that are recorded of a tarball without refusing it.
 const (
 	findLinks      = "it has links, which clients leave out"
 	findShrinkwrap = "it brings a lockfile for its own dependencies (npm-shrinkwrap.json)"

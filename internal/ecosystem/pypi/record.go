@@ -35,9 +35,9 @@ type recorded struct {
 	line      int
 }
 
-// readRecord reads RECORD: lines of path, digest and size, each path once. What
-// ends a line for some readers and not for others is refused, and so are quotes
-// within a field: each reader has rules of its own for them.
+// readRecord reads RECORD: lines of path, digest and size, each path once. A character that ends a
+// line for some readers and not for others is refused, and so are quotes within a field: each
+// reader has rules of its own for them.
 func readRecord(data []byte) (record, error) {
 	if !utf8.Valid(data) || bytes.ContainsFunc(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), strange) {
 		return nil, fault.Invalid("the wheel's RECORD has control characters, or is no text")

@@ -89,7 +89,7 @@ func (e *Engine) runscStarts(ctx context.Context) error {
 }
 
 // tryNamespaces starts runsc in the kinds of namespaces that a sandbox gets.
-// What forbids them is looked up only after that failed.
+// The reason is looked up only after that failed.
 func (e *Engine) tryNamespaces(ctx context.Context, name string) error {
 	cmd := exec.CommandContext(ctx, name, "--version")
 	cmd.SysProcAttr = &syscall.SysProcAttr{

@@ -31,7 +31,7 @@ const (
 // handleState is what a Handle carries.
 type handleState struct {
 	Grouped bool `json:"grouped"` // there is a control group
-	// What runsc's flags are made of, for a restore.
+	// The parts of runsc's flags, for a restore.
 	DiskBytes int64 `json:"disk_bytes,omitempty"`
 	Weak      bool  `json:"weak,omitempty"`
 	Filled    bool  `json:"filled,omitempty"` // the root's writable layer was filled at the start

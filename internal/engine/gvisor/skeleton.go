@@ -17,8 +17,7 @@ import (
 
 // How large a top-level directory of a directory root may be to be copied for
 // each sandbox. A copy is writable, has the right owners, and can be given
-// mount points without a write to the template. What is larger is shown
-// read-only instead; an image has no such difference.
+// mount points without a write to the template. A larger directory is shown read-only instead; an image has no such difference.
 const (
 	skeletonEntries = 3000
 	skeletonBytes   = 16 << 20

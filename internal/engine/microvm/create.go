@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 )
 
-// What a machine has beside what its sandbox was given.
+// The parts that a machine has beside what its sandbox was given.
 const (
 	ownMemory  = 320 << 20 // of the host, for the monitor itself
 	leanMemory = 144 << 20 // the same, of a machine that has more memory than it may use

@@ -178,7 +178,7 @@ func (i *Instance) restore(ctx context.Context, dir string, contents engine.Cont
 		return err
 	}
 	if known.Frozen {
-		// What a restore that failed left of itself.
+		// The files that a restore that failed left behind.
 		if err := errors.Join(e.killStrays(ctx, i.id), i.prepareDisks(ctx, dir, contents)); err != nil {
 			return err
 		}

@@ -77,10 +77,10 @@ func (b *Book) NoteHead(answer []byte) {
 	}
 }
 
-// Holds tells whether the log can have something that needs so many records: a
-// client asks only for what a head that it was given needs, and where no such
-// head is known the log is asked for its newest. What no log has is a number of
-// the client's own making, and would only be told to whoever is asked for it.
+// Holds tells whether the log can have something that needs so many records: a client asks only for
+// what a head that it was given needs, and where no such head is known the log is asked for its
+// newest. A size that no log has is a number of the client's own making, and would only be told to
+// whoever is asked for it.
 func (b *Book) Holds(ctx context.Context, records int64) error {
 	if records <= b.size.Load() {
 		return nil

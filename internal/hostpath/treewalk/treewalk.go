@@ -61,9 +61,10 @@ func (e *BoundError) Error() string { return "the directory " + e.Has }
 // and fs.SkipDir and fs.SkipAll mean the same. The order is none: names are sorted within a part of a
 // directory, so that a small one has them all sorted.
 //
-// An error of visit's ends it, and so does the context, with its cause, and a bound, with a *BoundError. What is no directory any more when it
-// is to be opened is visited once more, with the error: fs.ErrNotExist or unix.ENOTDIR.
-// The entries' Info is of the moment in which it's called, and only while visit has them.
+// An error of visit's ends it, and so does the context, with its cause, and a bound, with a
+// *BoundError. A name that is no directory any more when it is to be opened is visited once more,
+// with the error: fs.ErrNotExist or unix.ENOTDIR. The entries' Info is of the moment in which it's
+// called, and only while visit has them.
 func Walk(ctx context.Context, dir *hostpath.Path, at string, b Bounds, visit fs.WalkDirFunc) error {
 	w := &walker{visit: visit, left: b, bounds: b}
 	begin, err := dir.Below(at, hostpath.Identity{})

@@ -47,7 +47,7 @@ func GuestIDs() (uid, gid int) {
 	return nobody, nobody
 }
 
-// Secret is the token that a request shows; "": none. What says that it is an API key
+// Secret is the token that a request shows; "": none. A header that says that it is an API key
 // counts before what an Authorization has, which may be meant for somebody else.
 func Secret(r *http.Request) string {
 	if key := r.Header.Get("X-Api-Key"); key != "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // The messages of the data plane's calls in the binary form: the names, numbers and
-// types of their fields. What a message is called is of no matter on the wire.
+// types of their fields. A message's name is of no matter on the wire.
 
 // field is one of a message's.
 type field struct {

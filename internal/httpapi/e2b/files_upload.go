@@ -162,7 +162,7 @@ func (h *partHeads) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nextPart is the next part of a form. What was read of its header is counted until it is whole, and what it
+// nextPart is the next part of a form. The part of its header that was read is counted until it is whole, and what it
 // became until the part after it: a part is there for as long as its content takes.
 func (h *partHeads) nextPart(parts *multipart.Reader) (*multipart.Part, error) {
 	h.inside, h.read, h.raw.until = true, 0, time.Now().Add(partHeadTime)

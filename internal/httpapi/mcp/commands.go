@@ -123,8 +123,7 @@ func (c call) runCommand(ctx context.Context, sandbox string, start api.StartCom
 }
 
 // startCommand starts a command. Where ctx ends meanwhile, the daemon's answer is waited for all
-// the same, as long as for a kill: else the command would run, and nobody could end it. Whoever
-// follows the command then ends it.
+// the same, as long as for a kill: else the command would run, and nobody could end it. The follower of the command then ends it.
 func (c call) startCommand(ctx context.Context, sandbox string, start api.StartCommand) (api.Command, error) {
 	whole, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -37,7 +37,7 @@ func (in packagesInput) installCommand(known []installer.Installer) ([]string, e
 	}
 	var wanted []installer.Wanted
 	for _, word := range in.Packages {
-		// What begins with a dash would be an option, and what has a space two words of a file.
+		// A word that begins with a dash would be an option, and what has a space two words of a file.
 		bad := func(r rune) bool { return r <= ' ' || r > '~' }
 		if word == "" || len(word) > maxSpecifier || word[0] == '-' || strings.ContainsFunc(word, bad) {
 			return nil, failure(codeInvalid, fmt.Sprintf("%q is no package", excerpt.Of(word, maxSpecifier)), "write a name, with a version or range behind it and without spaces")
@@ -209,7 +209,7 @@ func (c call) resolveInstall(ctx context.Context, box string, rewrite installer.
 		return installer.Result{}, failure(codeTooMany, "the resolver's answer is longer than this token has room for: "+l.out.full.Error(), "wait for your other calls to return, or plan fewer packages at one time")
 	}
 	var result installer.Result
-	// What reads a guest's output must not end the daemon.
+	// A reader of a guest's output must not end the daemon.
 	err = errand.Try(func() error {
 		docs, err := installer.ReadOutput(l.out.all, rewrite.Resolver.Documents)
 		if err == nil {

@@ -41,7 +41,7 @@ type call struct {
 	req  *sdk.CallToolRequest
 }
 
-// What ends a peer's calls.
+// The reasons that end a peer's calls.
 var (
 	errGone    = errors.New("the client went away")
 	errClosing = errors.New("the daemon ends")

@@ -136,8 +136,7 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Refusal is why a policy that has nothing else does not load; "": it does. What is in it is
-// written as YAML.
+// Refusal is why a policy that has nothing else does not load; "": it does. Its content is written as YAML.
 func Refusal(keys any) string {
 	data, err := yaml.Marshal(keys)
 	if err != nil {

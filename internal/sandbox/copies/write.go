@@ -142,8 +142,7 @@ func (l *Library) mayCopy(ctx context.Context, s Source, contents engine.Content
 	}
 }
 
-// imageSize is about how large an image will be. What it takes beyond that is
-// bounded by the reserve.
+// imageSize is about how large an image will be. The reserve bounds what it takes beyond that.
 func imageSize(ctx context.Context, s Source) int64 {
 	stats, err := s.Instance.Stats(ctx)
 	if err != nil {

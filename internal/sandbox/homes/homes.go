@@ -370,7 +370,7 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 	nameless, _ := readUnlinked(ctx, s.dir, all, s.waited) // as below
 	s.looks.Unlock()
 	for sandbox, h := range taken {
-		// What could be counted counts, also where the sandbox keeps something from being looked at.
+		// All that could be counted counts, also where the sandbox keeps something from being looked at.
 		k, _ := s.measure(ctx, s.pathOf(h))
 		more := nameless[filepath.Join(strconv.Itoa(h.UID), h.Name)]
 		k.Bytes, k.Entries, k.Unseen = k.Bytes+more.bytes, k.Entries+more.files, more.unseen

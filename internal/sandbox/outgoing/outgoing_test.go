@@ -288,7 +288,7 @@ func TestLongFile(t *testing.T) {
 }
 
 // TestWhatIsKeptOfAFileIsCounted before any of it is read, as much as is kept at most; without room the file is refused.
-// What goes out as it comes takes none.
+// Output that goes out as it comes takes none.
 func TestWhatIsKeptOfAFileIsCounted(t *testing.T) {
 	full := fault.New(fault.ErrExhausted, "full")
 	for outcome, size := range map[scan.Outcome]int64{scan.Report: 8 << 20, scan.Redact: 8 << 20, scan.Block: 8 << 20, scan.Off: 1} {

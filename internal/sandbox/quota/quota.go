@@ -100,7 +100,7 @@ func (b *Book) MayPromise(more Share) error {
 	return b.mayPromise(more, true)
 }
 
-// mayPromise needs mu. Whoever asks for a sandbox, and a guest for which one would be made, is not told what the
+// mayPromise needs mu. A caller that asks for a sandbox, and a guest for which one would be made, is not told what the
 // others have together: it would see what they begin and end, to the MiB.
 func (b *Book) mayPromise(more Share, operator bool) error {
 	has := b.promised()
@@ -151,8 +151,7 @@ func (b *Book) checkOwnerPart(more Share) error {
 const whenFull = 30 * time.Second
 
 // Take gives a sandbox that is to be made its share, or refuses it with
-// fault.ErrExhausted: with a time to wait where that is all it takes. What is
-// refused for its size costs nothing of the rate.
+// fault.ErrExhausted: with a time to wait where that is all it takes. A request that is refused for its size costs nothing of the rate.
 func (b *Book) Take(id string, s Share, q token.Quota) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,7 +17,7 @@ type pause struct {
 }
 
 // Pause writes the sandbox to disk, where it stays until Resume. It goes on when
-// ctx ends. Who asks while it is being paused joins that pause. A fault.ErrConflict
+// ctx ends. A caller that asks while it is being paused joins that pause. A fault.ErrConflict
 // for one that is paused already; a fault.ErrUnavailable if its engine can't, if there is no room, or if it
 // failed: the sandbox goes on then.
 func (l *List) Pause(ctx context.Context) error { return l.pauseWith(ctx, false) }

@@ -10,7 +10,7 @@
 // When bytes of an answer are handed on, and how many, depends on nothing that is secret: see tail. So nobody finds a
 // secret out by having a host say guesses, but for what refuseStopped bounds.
 //
-// What is not promised: a host that gets a secret can give it back in a form that nobody
+// One thing is not promised: a host that gets a secret can give it back in a form that nobody
 // foresees, such as reversed, encrypted, compressed inside, or in pieces.
 //
 // Bounds of what is foreseen. A secret may have what looks like escapes of its own (%41, \u0041, &#65;). A host that

@@ -134,8 +134,8 @@ func (l *looker) noteBegun(at int, held bool) {
 	}
 }
 
-// unescape looks at what a view means to who reads its escapes. What is of another dialect than
-// the usual one is not decoded: nobody writes base64 in letters of these.
+// unescape looks at what a view means to who reads its escapes. A text of another dialect than the
+// usual one is not decoded: nobody writes base64 in letters of these.
 func (l *looker) unescape(v view, depth int, read escapeReader, foreign bool) {
 	i := nextEscape(v.b, 0)
 	if i == len(v.b) {

@@ -128,7 +128,7 @@ func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *
 	had, err := t.secrets.Had(ctx, append(i.listWantedSecrets(t), t.reached.listSecrets()...))
 	for _, one := range i.tenants.tenantsOfRun(t) {
 		if err == nil {
-			err = one.former.findValues(had, one.secrets)
+			err = one.former.lendMissing(had, one.secrets)
 		}
 	}
 	if err != nil {

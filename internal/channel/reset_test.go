@@ -347,7 +347,7 @@ func TestQuietBetweenFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	w.followFrames()
+	w.markFramed()
 	var all, reading sync.WaitGroup
 	var seen framing
 	var mu sync.Mutex // guards seen
@@ -413,7 +413,7 @@ func TestQuiesceWithinAFrameThatNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	w.followFrames()
+	w.markFramed()
 	sent := frame(muxData, 0, 1, string(make([]byte, 8<<20)))
 	var all sync.WaitGroup
 	all.Go(func() {

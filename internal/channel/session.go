@@ -66,7 +66,7 @@ func NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 // NewHostSession is the function of that name, for one of several sessions that share m.
 func (m *Memory) NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 	if wire, ok := conn.(*Wire); ok {
-		wire.followFrames()
+		wire.markFramed()
 	}
 	w := newWaits()
 	h := newSessionMemory(m, w.ended)

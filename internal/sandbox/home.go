@@ -109,7 +109,7 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (e
 		if err != nil {
 			return homes.Limit{} // it is being made, or is gone
 		}
-		return homes.Limit{Bytes: s.info.Limits.DiskBytes, Seen: short && !r.ownKernel(ctx, s.info.Engine)}
+		return homes.Limit{Bytes: s.info.Limits.DiskBytes, Seen: short && !r.hasOwnKernel(ctx, s.info.Engine)}
 	})
 	for id, kept := range over {
 		s, err := r.registry.getSandbox(id)
@@ -142,9 +142,9 @@ func (h *homeRoom) whyEnded(kept homes.Kept, disk int64) error {
 		h.reserve>>20, kept.Name, h.free>>20, h.lost>>20, kept.Unseen)
 }
 
-// ownKernel tells whether an engine's sandboxes have a kernel of their own, in which they keep what they keep: false if nobody
+// hasOwnKernel tells whether an engine's sandboxes have a kernel of their own, in which they keep what they keep: false if nobody
 // knows.
-func (r *remover) ownKernel(ctx context.Context, name string) bool {
+func (r *remover) hasOwnKernel(ctx context.Context, name string) bool {
 	eng, ok := r.cfg.Engines[name]
 	if !ok {
 		return false

@@ -64,8 +64,9 @@ func (f runFlags) outfit(req *api.CreateSandbox) error {
 	return reaches(req.Policy, agent, shipped)
 }
 
-// addAgentKeys gives an agent that has no policy but its own the keys that the daemon's configuration
-// declares for it: the sandbox gets placeholders. It says so if there is none. The person decides what --env sets and what a policy says.
+// addAgentKeys gives an agent that has no policy but its own the keys that the daemon's
+// configuration declares for it: the sandbox gets placeholders. It says so if there is none. The
+// person decides what --env sets and what a policy says.
 func (f runFlags) addAgentKeys(list func() ([]api.Secret, error), req *api.CreateSandbox, say func(format string, args ...any)) error {
 	if f.agent == "" {
 		return nil

@@ -81,8 +81,9 @@ func (b *Balance) lookAtShares() bool {
 	return len(used) > 0
 }
 
-// Hurry has a share go before all others that don't hurry, until done is called: for
-// the short time in which somebody waits for a sandbox. A group that hurries all the time has no more of it than a part of the time.
+// Hurry has a share go before all others that don't hurry, until done is called: for the short time
+// in which somebody waits for a sandbox. A group that hurries all the time has no more of it than a
+// part of the time.
 func (b *Balance) Hurry(share string) (done func()) {
 	if b.h.places[CPU].missing != "" {
 		return func() {}

@@ -87,8 +87,8 @@ func (o Origin) countGiven() int {
 	return n
 }
 
-// openSource opens the one place that is given. words are those that there can be. Nothing is taken from where a sandbox may write;
-// writable nil: nowhere.
+// openSource opens the one place that is given. words are those that there can be. Nothing is taken
+// from where a sandbox may write; writable nil: nowhere.
 func (o Origin) openSource(words string, writable func() []hostpath.Tree) (secret.Source, error) {
 	switch {
 	case o.countGiven() != 1:

@@ -40,7 +40,8 @@ type server struct {
 	streams  context.CancelFunc // ends the contexts of its requests
 }
 
-// newServer makes one that does not serve yet. Mistakes of clients are told at the level of debugging: they could fill the log otherwise.
+// newServer makes one that does not serve yet. Mistakes of clients are told at the level of
+// debugging: they could fill the log otherwise.
 func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logger) *server {
 	life, end := context.WithCancel(context.Background())
 	_, secured := l.(*securedListener)

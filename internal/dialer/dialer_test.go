@@ -119,8 +119,9 @@ func run(t *testing.T, attr *syscall.SysProcAttr, a dialer.Allowed, targets ...s
 	return out.String()
 }
 
-// TestABoxedProcessHasWhatItIsHanded: in a network namespace of its own a process connects
-// to nothing, and has the connections that the dialer makes: those that are allowed. The listeners on the host know what was visited.
+// TestABoxedProcessHasWhatItIsHanded: in a network namespace of its own a process connects to
+// nothing, and has the connections that the dialer makes: those that are allowed. The listeners on
+// the host know what was visited.
 func TestABoxedProcessHasWhatItIsHanded(t *testing.T) {
 	t.Parallel()
 	pinned, other := listen(t), listen(t)

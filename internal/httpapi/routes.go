@@ -7,7 +7,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
-// who may use a route. Its handler narrows further what a caller sees through it: a token sees what is its own (see caller.viewer).
+// who may use a route. Its handler narrows further what a caller sees through it: a token sees what
+// is its own (see caller.viewer).
 type who int
 
 const (

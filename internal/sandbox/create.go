@@ -280,7 +280,8 @@ func (c *creator) reserve(ctx context.Context, p *creationPlan, req Request) (gi
 	return giveBack, release, nil
 }
 
-// startCreation takes what a sandbox needs before anything of it is made. The owner of a creation ends it with commit or abortCreation.
+// startCreation takes what a sandbox needs before anything of it is made. The owner of a creation
+// ends it with commit or abortCreation.
 func (c *creator) startCreation(ctx context.Context, p *creationPlan, req Request, digest string) (*creation, error) {
 	if req.Lifetime.Then.Pauses() {
 		if err := c.planner.engines.canPause(ctx, p.info.Engine); err != nil {

@@ -98,7 +98,8 @@ func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*chan
 	return channel.NewConn(t.Follow(conn, info)), info, nil
 }
 
-// openFileStream opens the stream of an operation, with what its first reply tells of the file. The bytes that are read are scanned.
+// openFileStream opens the stream of an operation, with what its first reply tells of the file. The
+// bytes that are read are scanned.
 func (n *inside) openFileStream(ctx context.Context, s *Sandbox, f channel.File) (net.Conn, channel.FileInfo, error) {
 	conn, reply, err := n.stream(ctx, s, channel.Call{Kind: channel.CallFile, File: &f})
 	if err != nil {

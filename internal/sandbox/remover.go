@@ -212,7 +212,8 @@ func (r *remover) dropLock(ctx context.Context, info Info, release func()) {
 	}
 }
 
-// sweepLocks removes the lockfiles of tokens that no sandbox and no snapshot has. The next reconcile tries again what can't be removed.
+// sweepLocks removes the lockfiles of tokens that no sandbox and no snapshot has. The next
+// reconcile tries again what can't be removed.
 func (r *remover) sweepLocks(ctx context.Context) {
 	if err := r.documents.sweepLocks(func() (map[string]bool, error) { return r.lockDigests(ctx) }); err != nil {
 		r.cfg.Log.Error("the lockfiles of sandboxes that are gone can't be removed; it is tried again", "err", err)

@@ -90,8 +90,9 @@ func tileRoute(route ecosystem.Route, path string) (ecosystem.Route, error) {
 	return route, nil
 }
 
-// recordsUnder is how many records a log has at least that has a tile: a hash
-// of the tile is over 256 records for each level below it. A number that no log can have is told as the largest that there can be.
+// recordsUnder is how many records a log has at least that has a tile: a hash of the tile is over
+// 256 records for each level below it. A number that no log can have is told as the largest that
+// there can be.
 func recordsUnder(t tlog.Tile) int64 {
 	hashes, shift := new(big.Int).Mul(big.NewInt(t.N), big.NewInt(1<<tileHeight)), uint(tileHeight*t.L)
 	hashes.Add(hashes, big.NewInt(int64(t.W)))

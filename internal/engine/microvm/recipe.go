@@ -108,7 +108,8 @@ func readRecipe(dir string) (imageRecipe, error) {
 	return r, nil
 }
 
-// checkSpec tells whether an instance of spec can be started from the image. The state in memory can't be changed from outside. Files alone need the same root under them.
+// checkSpec tells whether an instance of spec can be started from the image. The state in memory
+// can't be changed from outside. Files alone need the same root under them.
 func (r imageRecipe) checkSpec(spec engine.Spec, h *host, agent string) error {
 	old := r.Spec
 	no := func(format string, args ...any) error {

@@ -83,7 +83,8 @@ func (c *Clients) Stay() (over func()) {
 	})
 }
 
-// attach is Use by one who looks at a command's output. Its second result counts it as gone, though output may still be written to it.
+// attach is Use by one who looks at a command's output. Its second result counts it as gone, though
+// output may still be written to it.
 func (c *Clients) attach() (over, gone func()) {
 	leave := c.Use()
 	c.mu.Lock()

@@ -168,7 +168,8 @@ func readShowing(line string) (string, error) {
 	return translateWay(strings.TrimPrefix(line, "/"))
 }
 
-// translateWay translates a pattern with directories in it, in which two stars stand for directories if they are alone between slashes.
+// translateWay translates a pattern with directories in it, in which two stars stand for
+// directories if they are alone between slashes.
 func translateWay(line string) (string, error) {
 	var out strings.Builder
 	for {

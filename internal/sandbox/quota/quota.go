@@ -150,8 +150,9 @@ func (b *Book) checkOwnerPart(more Share) error {
 // whenFull is when to ask a full host again. Nobody knows when a sandbox ends.
 const whenFull = 30 * time.Second
 
-// Take gives a sandbox that is to be made its share, or refuses it with
-// fault.ErrExhausted: with a time to wait where that is all it takes. A request that is refused for its size costs nothing of the rate.
+// Take gives a sandbox that is to be made its share, or refuses it with fault.ErrExhausted: with a
+// time to wait where that is all it takes. A request that is refused for its size costs nothing of
+// the rate.
 func (b *Book) Take(id string, s Share, q token.Quota) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

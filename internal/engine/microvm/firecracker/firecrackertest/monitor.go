@@ -1,9 +1,10 @@
 // Package firecrackertest is a monitor that speaks Firecracker's API as far as it is known,
 // and has no machines: what runs in one is whatever a test gives it.
 //
-// It refuses what is not in testdata/api.json, and calls in another order than the real one's.
-// The sentences of four refusals, and what it says when a machine dies, are those that a real
-// Firecracker 1.16.1 was seen to answer; the others are made up. It keeps of a machine that was saved a word by which the test knows it.
+// It refuses what is not in testdata/api.json, and calls in another order than the real one's. The
+// sentences of four refusals, and what it says when a machine dies, are those that a real
+// Firecracker 1.16.1 was seen to answer; the others are made up. It keeps of a machine that was
+// saved a word by which the test knows it.
 package firecrackertest
 
 import (

@@ -63,11 +63,11 @@ type CreateSandbox struct {
 	Mounts    []Mount           `json:"mounts,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	Workdir   string            `json:"workdir,omitempty"`
-	// Plan makes a sandbox whose installs are only weighed: what would wait for a
-	// person, or is on no list, is shown to the resolver, nothing is held, and
-	// GET /v1/runs/{run}/plan tells the verdicts. Its mounts are read-only. Whoever
-	// may make sandboxes may make this one, and any command can be started in it:
-	// files that nobody has admitted can be read and run there, until it ends.
+	// Plan makes a sandbox whose installs are only weighed: what would wait for a person, or is on
+	// no list, is shown to the resolver, nothing is held, and GET /v1/runs/{run}/plan tells the
+	// verdicts. Its mounts are read-only. Any caller that may make sandboxes may make this one, and
+	// any command can be started in it: files that nobody has admitted can be read and run there,
+	// until it ends.
 	Plan bool `json:"plan,omitempty"`
 	// Linger keeps the sandbox when no client is attached; otherwise it is
 	// destroyed some minutes after its last command ended.

@@ -16,8 +16,7 @@ type Call struct {
 	MemoryMB  int64 `json:"memory_mb,omitempty"`
 }
 
-// CallResult is what became of a call. What the code did wrong is Failure; it is no error of
-// the request.
+// CallResult is what became of a call. A mistake of the code is in Failure; it is no error of the request.
 type CallResult struct {
 	ID        string `json:"id"`
 	Run       string `json:"run"`

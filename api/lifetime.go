@@ -86,9 +86,9 @@ type Usage struct {
 	MemoryKills int64     `json:"memory_kills"` // processes that were killed because the memory was full
 }
 
-// Event is one line of GET /v1/events (JSON lines; query: after, the last event's
-// number; sandbox): a change of a sandbox's state. What is kept comes first, then
-// what happens, until the client goes away.
+// Event is one line of GET /v1/events (JSON lines; query: after, the last event's number; sandbox):
+// a change of a sandbox's state. The kept events come first, then new ones as they happen, until
+// the client goes away.
 type Event struct {
 	Seq     int64     `json:"seq"` // grows by one, over restarts of the daemon too; for a token, a number of its own to give back as after, which tells no order
 	Time    time.Time `json:"time"`

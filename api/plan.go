@@ -33,8 +33,8 @@ type Plan struct {
 	Notes    []string      `json:"notes,omitempty"` // what the table can't say, a sentence each
 }
 
-// PlanRelease is one release of the tree. What tells of it (size, scripts,
-// time) is of the file that would be installed, as the gateway knows it.
+// PlanRelease is one release of the tree. Its size, scripts and time are those of the file that
+// would be installed, as the gateway knows it.
 type PlanRelease struct {
 	Ecosystem string   `json:"ecosystem"`
 	Name      string   `json:"name"`

@@ -65,7 +65,7 @@ func newBareBoot(b *bench, sandbox string) (*bareBoot, error) {
 		paths:  map[string]string{kernelInRoot: plan.Kernel, imageInRoot: plan.Root},
 		own:    filepath.Join(b.dir, "boot-model"), dir: filepath.Join(b.dir, "boot"),
 	}
-	// The sandbox is gone when the floor is measured. What it has written is not much, and
+	// The sandbox is gone when the floor is measured. It has not written much, and
 	// none of what is read at a boot.
 	return boot, copyFiles(filepath.Join(from, "own"), boot.own)
 }

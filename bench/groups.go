@@ -11,8 +11,7 @@ import (
 // benchGroups is the parent of the control groups of the floors.
 func benchGroups() string { return fmt.Sprint("cofferdam-bench-", os.Getpid()) }
 
-// removeGroups removes it, which runc makes in hierarchies that we do not use, too. What is
-// not empty stays.
+// removeGroups removes it, which runc makes in hierarchies that we do not use, too. A group that is not empty stays.
 func removeGroups() error {
 	var errs []error
 	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {

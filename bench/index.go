@@ -50,7 +50,7 @@ func measureIndex(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// keepPage has the static server show the page as the gateway renders it.
+// keepPage puts the page, as the gateway renders it, where the static server shows it.
 func (b *bench) keepPage(ctx context.Context) (err error) {
 	dir, err := b.staticDir()
 	if err != nil {

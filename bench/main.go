@@ -7,9 +7,9 @@
 // peer or floor beside it; a *round* is one measurement of each; a *part* is
 // a group of figures that share a set-up.
 //
-// It needs what `make build` makes. It has an installation of its own in a
-// temporary directory, and shares the repository's debian template. What it does, and
-// when each part began and ended, goes to stderr.
+// It needs what `make build` makes. It has an installation of its own in a temporary directory, and
+// shares the repository's debian template. It tells on stderr what it does, and when each part
+// began and ended.
 package main
 
 import (

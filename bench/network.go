@@ -50,7 +50,7 @@ func direct() way { return way{host: directHost, port: 8443} }
 
 func ways() []way { return []way{passed(), ended(), direct()} }
 
-// configureHosts is the part of a configuration that says where the hosts are.
+// configureHosts writes the part of a configuration that says where the hosts are.
 func configureHosts(w io.Writer, address, bundle string) {
 	fmt.Fprintf(w, "network:\n  hosts:\n")
 	for _, to := range ways() {

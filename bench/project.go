@@ -34,7 +34,7 @@ type project struct {
 }
 
 // npmDependencies make a project of some 300 packages, none of which runs
-// anything when it is installed. What they require is locked when it is fetched.
+// anything when it is installed. Their requirements are locked when they are fetched.
 func npmDependencies() map[string]string {
 	return map[string]string{
 		"express": "4.21.2", "webpack": "5.97.1", "webpack-cli": "5.1.4", "eslint": "8.57.1", "react": "18.3.1", "react-dom": "18.3.1",

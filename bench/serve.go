@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// serveFiles is what the bench does inside a sandbox: it is the plain static
-// server that clients are measured against, at the first address without TLS
-// and at the second with. No decision, no record.
+// serveFiles runs inside a sandbox: it is the plain static server that clients are measured
+// against, at the first address without TLS and at the second with. No decision, no record.
 func serveFiles(ctx context.Context, dir, plain, secure, certificate string) error {
 	server := &http.Server{Handler: http.FileServer(http.Dir(dir)), ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 2)

@@ -31,7 +31,7 @@ func (c *Client) ImportAdvisories(ctx context.Context, req api.ImportAdvisories,
 	return followImport(resp.Body, req.Path, progress)
 }
 
-// UploadAdvisories is ImportAdvisories of bytes: a zip or a JSON file of OSV records,
+// UploadAdvisories imports bytes, as ImportAdvisories imports a path of the daemon's host: a zip or a JSON file of OSV records,
 // or a list of names. The label is needed, and the path is not used.
 func (c *Client) UploadAdvisories(ctx context.Context, req api.ImportAdvisories, content io.Reader, progress func(api.AdvisoryEvent)) (api.AdvisoryImport, error) {
 	q := url.Values{}

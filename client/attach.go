@@ -159,7 +159,7 @@ func (a *Attachment) Write(p []byte) (int, error) {
 	return sent, nil
 }
 
-// CloseInput is the end of the command's input.
+// CloseInput ends the command's input.
 func (a *Attachment) CloseInput() error { return a.frame(frameStdin, nil) }
 
 // Resize tells the command's terminal its new size.

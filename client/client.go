@@ -148,7 +148,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	return nil
 }
 
-// fetchResult is call with the answer as its result.
+// fetchResult makes a call and returns the answer.
 func fetchResult[T any](ctx context.Context, c *Client, method, path string, body any) (T, error) {
 	var answer T
 	err := c.call(ctx, method, path, body, &answer)

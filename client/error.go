@@ -39,8 +39,7 @@ func (e *Error) Error() string {
 	return http.StatusText(e.Problem.Status)
 }
 
-// RetryAfter is when the same may succeed, of an answer 429 or 503; 0 if it does
-// not say.
+// RetryAfter returns when the same may succeed, of an answer 429 or 503; 0 if it does not say.
 func (e *Error) RetryAfter() time.Duration {
 	return time.Duration(e.Problem.RetrySeconds) * time.Second
 }

@@ -21,8 +21,8 @@ func (c *Client) CreateSandbox(ctx context.Context, req api.CreateSandbox) (api.
 	return fetchResult[api.Sandbox](ctx, c, http.MethodPost, "/v1/sandboxes", req)
 }
 
-// CreateOnce is CreateSandbox that does no harm if it is asked again with the same
-// key: it gets the first one's sandbox, as long as that lives.
+// CreateOnce creates a sandbox, and does no harm if it is asked again with the same key: it gets
+// the first one's sandbox, as long as that lives.
 func (c *Client) CreateOnce(ctx context.Context, key string, req api.CreateSandbox) (api.Sandbox, error) {
 	r, err := c.newRequest(ctx, http.MethodPost, "/v1/sandboxes", req)
 	if err != nil {

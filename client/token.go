@@ -20,8 +20,7 @@ func (c *Client) Tokens(ctx context.Context) ([]api.Token, error) {
 	return fetchResult[[]api.Token](ctx, c, http.MethodGet, "/v1/tokens", nil)
 }
 
-// RevokeToken ends a token for ever, by id or name. What runs for it goes on to its
-// own end.
+// RevokeToken ends a token for ever, by id or name. Sandboxes and commands that run for it go on to their own end.
 func (c *Client) RevokeToken(ctx context.Context, ref string) (api.Token, error) {
 	return fetchResult[api.Token](ctx, c, http.MethodDelete, "/v1/tokens/"+url.PathEscape(ref), nil)
 }

@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// runAgent is PID 1's life.
+// runAgent lives PID 1's life.
 func runAgent() error {
 	conn, err := guest.TakeChannel()
 	if err != nil {

@@ -48,7 +48,7 @@ func writeImport(w io.Writer, done api.AdvisoryImport) error {
 	})(w, done.Alarms)
 }
 
-// describeSource is what a source brings, in words.
+// describeSource says in words what a source brings.
 func describeSource(s api.AdvisorySource) string {
 	total, parts := byEcosystem(s.Packages)
 	if s.Kind == "popular" {

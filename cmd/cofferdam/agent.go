@@ -64,9 +64,9 @@ func (f runFlags) outfit(req *api.CreateSandbox) error {
 	return reaches(req.Policy, agent, shipped)
 }
 
-// addAgentKeys gives an agent that has no policy but its own the keys that the daemon's configuration
-// declares for it: the sandbox gets placeholders. It says so if there is none. What the
-// person sets with --env, and what a policy says, is theirs to decide.
+// addAgentKeys gives an agent that has no policy but its own the keys that the daemon's
+// configuration declares for it: the sandbox gets placeholders. It says so if there is none. The
+// person decides what --env sets and what a policy says.
 func (f runFlags) addAgentKeys(list func() ([]api.Secret, error), req *api.CreateSandbox, say func(format string, args ...any)) error {
 	if f.agent == "" {
 		return nil
@@ -118,7 +118,7 @@ func keyAdvice(agent preset.Agent, shipped preset.Shipped, ownPolicy bool) strin
 	return fmt.Sprintf("for one that it never sees, add to the daemon's configuration %s, and start the daemon anew (cofferdam stop)", declare)
 }
 
-// listPresetsWithSecrets are the presets at whose hosts a policy has a secret put in.
+// listPresetsWithSecrets lists the presets at whose hosts a policy has a secret put in.
 func listPresetsWithSecrets(asked api.Policy, agent preset.Agent, shipped preset.Shipped) ([]string, error) {
 	p, err := policy.Parse(asked.Source, asked.Document)
 	if err != nil {

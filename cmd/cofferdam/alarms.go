@@ -27,7 +27,7 @@ type alarmNews struct {
 	sandbox string
 
 	// turn holds one value; who has taken it may use what follows, and asks meanwhile, so that no
-	// alarm is told twice. Whoever waits for it gives up as for an answer.
+	// alarm is told twice. A caller that waits for it gives up as for an answer.
 	turn    chan struct{}
 	after   string // "": it can't be known
 	unknown error  // why; nil: the daemon is an older one
@@ -47,7 +47,7 @@ func watchAlarms(ctx context.Context, c *client.Client, sandbox string) *alarmNe
 	return n
 }
 
-// listNewAlarms are about the alarms that came since the last ones, printable; none if there are none.
+// listNewAlarms lists the alarms that came since the last ones, in printable lines; none if there are none.
 // It is one request, and one that is not answered soon is given up with a word about it.
 func (n *alarmNews) listNewAlarms(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTime)

@@ -70,7 +70,7 @@ this lists the copies that there are.`,
 	return cmd
 }
 
-// applyRun is `cofferdam apply RUN`.
+// applyRun runs `cofferdam apply RUN`.
 func (f applyFlags) applyRun(ctx context.Context, run string, wanted []string) error {
 	w, err := f.openRunCopy(ctx, run)
 	if err != nil {
@@ -209,7 +209,7 @@ func (f applyFlags) applyChanges(ctx context.Context, w *workspace.Workspace, ru
 	if len(rest) == 0 {
 		return w.Remove()
 	}
-	stderr.Say("left in the copy: %s; see cofferdam apply %s, or cofferdam apply --discard %s", countPaths(len(rest)), run, run)
+	stderr.Say("left in the copy: %s; see cofferdam apply %s, or cofferdam apply --discard %s", pathsText(len(rest)), run, run)
 	if len(errs) > 0 {
 		return &exitError{code: exitFailure}
 	}

@@ -148,7 +148,7 @@ type leftOut struct {
 
 // describePlace tells of the place, which has so many paths.
 func (l leftOut) describePlace(count int) string {
-	return fmt.Sprintf("%s in %s, %s: name it to see them and bring them over", countPaths(count), ui.PrintableName(l.top), l.level.Effect())
+	return fmt.Sprintf("%s in %s, %s: name it to see them and bring them over", pathsText(count), ui.PrintableName(l.top), l.level.Effect())
 }
 
 // sayLeftOut tells of places that have to be named, with how many paths there are in each: what
@@ -167,7 +167,7 @@ func sayLeftOut(left map[leftOut]int) {
 			count, more = count+left[places[mostNamed]], more+1
 			places = slices.Delete(places, mostNamed, mostNamed+1)
 		}
-		stderr.Say("%s in %d more places, %s: name a directory to see those in it", countPaths(count), more, level.Effect())
+		stderr.Say("%s in %d more places, %s: name a directory to see those in it", pathsText(count), more, level.Effect())
 	}
 }
 

@@ -17,9 +17,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
-// The settings of a person's programs lie in their home directory under the names that internal/autorun knows: an agent
-// reads .cursor there as it does in a project. So there is no second list of programs. What these files name is read as
-// well, as long as it is the person's own: git and shells include files of any name.
+// The settings of a person's programs lie in their home directory under the names that internal/autorun
+// knows: an agent reads .cursor there as it does in a project. So there is no second list of programs. Files
+// that these name are read as well, as long as it is the person's own: git and shells include files of any
+// name.
 
 // Bounds of looking through a person's settings. Those that are known by their names come first, and then the files that
 // they name.
@@ -201,7 +202,7 @@ func (s *outsideSearch) addHome(config string) {
 	}
 }
 
-// listDir is what is in a directory; nothing if it can't be read.
+// listDir lists a directory; nothing if it can't be read.
 func (s *outsideSearch) listDir(dir string) []fs.DirEntry {
 	at, err := hostpath.Follow(dir)
 	if err != nil {

@@ -112,7 +112,7 @@ func (f *answerFlags) runAnswer(cmd *cobra.Command, ids []string) error {
 		return err
 	}
 	if len(edits) == 0 { // else files let the next run have it
-		if err := f.reachesSomebody(cmd, requests); err != nil {
+		if err := f.checkReachesSomebody(cmd, requests); err != nil {
 			return err
 		}
 	}
@@ -218,10 +218,10 @@ func (f *answerFlags) current(requests []approval.Request) bool {
 	})
 }
 
-// reachesSomebody refuses to approve for runs that have ended, unless somebody says so: the
+// checkReachesSomebody refuses to approve for runs that have ended, unless somebody says so: the
 // next run has another name, and would ask again. The daemon knows which live, also those of calls,
 // which have no sandbox.
-func (f *answerFlags) reachesSomebody(cmd *cobra.Command, requests []approval.Request) error {
+func (f *answerFlags) checkReachesSomebody(cmd *cobra.Command, requests []approval.Request) error {
 	if f.state != approval.Approved || cmd.Flags().Changed("scope") {
 		return nil
 	}
@@ -357,7 +357,7 @@ func (f *answerFlags) printAnswered(answered []approval.Request, edits []fileEdi
 }
 
 // deniedToNobody are the requests whose denial is for runs alone that have ended, so that the next run asks again. Unlike
-// an approval, which reachesSomebody refuses, it takes them off the list. The answer stands, so nothing here can be
+// an approval, which checkReachesSomebody refuses, it takes them off the list. The answer stands, so nothing here can be
 // denied once more before a run asks.
 func (f *answerFlags) deniedToNobody(requests []approval.Request) (ids []string) {
 	for _, r := range expanded(requests) {

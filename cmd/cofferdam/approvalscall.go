@@ -66,7 +66,7 @@ func callText(r approval.Request) string {
 	return text.Seal("tool "+r.Call.Tool+" "+r.Call.Arguments, maxRelease) + " of " + r.Call.Source + ", sha256 " + r.Fingerprint()
 }
 
-// callMeaning is meaning for a call.
+// callMeaning is the meaning of an approval for a call.
 func callMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
 	what := fmt.Sprintf("lets %s call %s with exactly these arguments, as often as it likes", describeScope(r, scope), r.Call.Tool)
 	if scope == approval.ScopeOnce {

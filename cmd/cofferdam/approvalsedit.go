@@ -42,7 +42,7 @@ type answerFlags struct {
 // theRunsPolicy is --add-to-policy without a file: no file has this name.
 const theRunsPolicy = "\x00"
 
-// listEdits are the changes of files that go with an approval; one that changes
+// listEdits lists the changes of files that go with an approval; one that changes
 // nothing is left out.
 func (f *answerFlags) listEdits(requests []approval.Request) ([]fileEdit, error) {
 	var edits []fileEdit

@@ -134,7 +134,7 @@ func showFiles(s *ui.Sheet, r approval.Request) {
 	}
 }
 
-// describeExpiry is the end of an answer that lasts for some time.
+// describeExpiry says when an answer ends that lasts for some time.
 func describeExpiry(lasts time.Duration) string {
 	if lasts <= 0 {
 		return ""

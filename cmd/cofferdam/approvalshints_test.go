@@ -137,7 +137,7 @@ func takePrinted(t *testing.T, q *approval.Queue, verb, text string) (printed bo
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.reachesSomebody(cmd, []approval.Request{r}); err != nil {
+		if err := f.checkReachesSomebody(cmd, []approval.Request{r}); err != nil {
 			t.Errorf("%s: refused: %v", line, err)
 		}
 		if ids := f.deniedToNobody([]approval.Request{r}); len(ids) > 0 {

@@ -36,7 +36,7 @@ func filed(t *testing.T, ask approval.Ask) approval.Request {
 	return read
 }
 
-// ids and times are what differs between any two requests.
+// idsAndTimes are what differs between any two requests.
 var idsAndTimes = regexp.MustCompile(`apg?-[a-z0-9]{6}|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\d+(ms|s) ago`)
 
 // surfaces are the texts that the command shows of a request.

@@ -40,7 +40,7 @@ func showRefs(s *ui.Sheet, r approval.Request) {
 	}
 }
 
-// pushMeaning is meaning for a push.
+// pushMeaning is the meaning of an approval for a push.
 func pushMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) string {
 	return fmt.Sprintf("Approving (scope %s) lets %s push exactly these refs, from these objects to these, to %s%s. "+
 		"A push of another commit, ref or option asks again, and what the policy denies stays denied.",

@@ -34,7 +34,7 @@ func textShown(requests []approval.Request) string {
 func approveShown(t *testing.T, q *approval.Queue, requests []approval.Request) {
 	t.Helper()
 	v := approval.Verdict{State: approval.Approved, Digests: map[string][]string{}, Revisions: map[string]uint64{}}
-	for _, r := range requests { // as answerFlags.answer
+	for _, r := range requests { // as answerFlags.sendAnswer
 		v.IDs, v.Revisions[r.ID] = append(v.IDs, r.ID), r.Revision
 		noteShownDigests(v.Digests, r)
 	}
@@ -96,7 +96,7 @@ func TestAGroupsTreeIsShownWhole(t *testing.T) {
 }
 
 // TestALargeTreeIsShownWhole: so much is known of a tree's first releases that the last comes
-// without its request. What is approved with the tree was shown all the same. The control is a small tree.
+// without its request. All that is approved with the tree was shown all the same. The control is a small tree.
 func TestALargeTreeIsShownWhole(t *testing.T) {
 	for name, lines := range map[string]int{"small": 1, "large": 60} {
 		t.Run(name, func(t *testing.T) {

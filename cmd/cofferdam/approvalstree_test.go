@@ -44,7 +44,7 @@ func TestATreeIsShownWithAllThatIsInIt(t *testing.T) {
 	}
 }
 
-// What is approved is what was shown, and what was answered by itself stays so.
+// An approval is of what was shown, and a release that was answered by itself stays so.
 func TestATreeIsAnsweredAsItWasShown(t *testing.T) {
 	digests := map[string][]string{}
 	noteShownDigests(digests, oneTree())

@@ -36,7 +36,7 @@ func askDaemon[T any](cmd *cobra.Command, method func(*client.Client, context.Co
 	return answer, err
 }
 
-// askFor is ask for a method that is about something.
+// askFor asks the daemon by a method that is about something.
 func askFor[A, T any](cmd *cobra.Command, method func(*client.Client, context.Context, A) (T, error), about A) (T, error) {
 	return askDaemon(cmd, func(c *client.Client, ctx context.Context) (T, error) { return method(c, ctx, about) })
 }
@@ -91,7 +91,7 @@ func lister[T any](cmd *cobra.Command, method func(*client.Client, context.Conte
 }
 
 // doEach does something with everything that is named, and goes on after one that fails.
-// What is being done is shown to a person who waits; each error names what it is about.
+// A person who waits is shown what is being done; each error names what it is about.
 func doEach(ctx context.Context, doing string, names []string, do func(*client.Client, context.Context, string) error) error {
 	return withDaemon(ctx, longTimeout, func(ctx context.Context, c *client.Client) error {
 		var failures []error
@@ -113,7 +113,7 @@ func onEach(cmd *cobra.Command, doing string, do func(*client.Client, context.Co
 	return cmd
 }
 
-// dropResult is a method of the client whose answer nobody reads.
+// dropResult makes of a method of the client one whose answer nobody reads.
 func dropResult[T any](method func(*client.Client, context.Context, string) (T, error)) func(*client.Client, context.Context, string) error {
 	return func(c *client.Client, ctx context.Context, name string) error {
 		_, err := method(c, ctx, name)

@@ -60,7 +60,7 @@ exit code.`,
 	return cmd
 }
 
-// attachTo is `cofferdam attach` once the flags are parsed.
+// attachTo runs `cofferdam attach` once the flags are parsed.
 func attachTo(ctx context.Context, flags runFlags, a attachment) error {
 	r := newRunner(flags, nil)
 	r.attach = &a

@@ -172,7 +172,7 @@ func lostDaemon(err error) bool {
 	return !ours && (err == nil || client.StatusOf(err) == 0)
 }
 
-// copyStream is one stream from the source. Records are committed when no other is
+// copyStream copies one stream from the source. Records are committed when no other is
 // waiting, and every megabyte.
 func (f *exportFlags) copyStream(ctx context.Context, source auditSource, out sink) error {
 	from := max(out.Next(), f.from)

@@ -36,7 +36,7 @@ func (f *auditFiles) directory() (string, error) {
 	return paths.Audit(), err
 }
 
-// readKeys are the keys that were given; nil if none was.
+// readKeys reads the keys that were given; nil if none was.
 func (f *auditFiles) readKeys() (*checkpoint.Keyring, error) {
 	if f.key == "" {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 )
 
 // TestWhatIsSaidOfPublishingIsNotProved: the file that says what was published lies with the log and is signed
-// by nobody. Who has the copy has written it, so a verdict that repeats it says that it is not proved.
+// by nobody. The holder of the copy has written it, so a verdict that repeats it says that it is not proved.
 func TestWhatIsSaidOfPublishingIsNotProved(t *testing.T) {
 	dir := logDir(t)
 	verdict := func() string {

@@ -95,7 +95,7 @@ func recordWhy(r audit.Record) string {
 	if r.Exit != nil {
 		parts = append(parts, "exit "+strconv.Itoa(*r.Exit))
 	}
-	if t := countTimes(r.Count); t != "" {
+	if t := timesText(r.Count); t != "" {
 		parts = append(parts, t)
 	}
 	return strings.TrimSuffix(strings.Join(parts, " "), ";")
@@ -131,7 +131,7 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fault.Invalid("--%s %q is not a time; write 7d, 12h, 2026-11-01 or 2026-11-01T08:00:00Z", flag, text)
 }
 
-func countTimes(n int) string {
+func timesText(n int) string {
 	if n < 2 {
 		return ""
 	}

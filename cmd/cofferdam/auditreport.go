@@ -159,7 +159,7 @@ func (f *reportFlags) writeReport(w io.Writer, r api.AuditReport) error {
 	return writeReport(w, r)
 }
 
-// writeReport is the report for a person.
+// writeReport writes the report for a person.
 func writeReport(w io.Writer, r api.AuditReport) error {
 	lines := []string{r.Asked}
 	if r.Checkpoint != "" {

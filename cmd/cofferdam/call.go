@@ -86,7 +86,7 @@ It exits with 0, with 1 if the code failed, 2 for bad input, 124 if its time was
 	return cmd
 }
 
-// readSource is the code, from where the command line says.
+// readSource reads the code from where the command line says.
 func (f callFlags) readSource(cmd *cobra.Command, args []string) (string, error) {
 	inline := cmd.Flags().Changed("eval")
 	switch {
@@ -122,7 +122,7 @@ func (f callFlags) readSource(cmd *cobra.Command, args []string) (string, error)
 	return string(code), nil
 }
 
-// makeCall has the call made, and tells what became of it.
+// makeCall asks the daemon for the call, and tells what became of it.
 func (f callFlags) makeCall(ctx context.Context, code string) error {
 	asked := api.Call{
 		Run: f.run, Task: f.task, Language: f.language, Code: code, Policy: api.Policy{Name: f.named},
@@ -181,7 +181,7 @@ func (f callFlags) printResult(r api.CallResult) error {
 	return f.judgeResult(r, false)
 }
 
-// judgeResult is how a call ended, as an error.
+// judgeResult tells how a call ended, as an error.
 func (callFlags) judgeResult(r api.CallResult, told bool) error {
 	if r.Failure == nil {
 		return nil

@@ -67,12 +67,12 @@ func incomplete(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// completeWords is a completion of words that are known.
+// completeWords completes words that are known.
 func completeWords(words ...string) completion {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completeFiles is a completion of files with these extensions.
+// completeFiles completes files with these extensions.
 func completeFiles(extensions ...string) completion {
 	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
 }

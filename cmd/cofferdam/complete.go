@@ -50,7 +50,7 @@ func completeFound(find func(context.Context, *client.Client) []string) completi
 	}
 }
 
-// offerEach is offer of a word, or none, for each thing that a method of the client returns.
+// offerEach offers a word, or none, for each thing that a method of the client returns.
 func offerEach[T any](method func(*client.Client, context.Context) ([]T, error), word func(T) string) completion {
 	return completeFound(func(ctx context.Context, c *client.Client) []string {
 		var found []string

@@ -140,7 +140,7 @@ func (c *copying) addNote(format string, args ...any) {
 	}
 }
 
-// addFailure is note for what was to be copied and was not.
+// addFailure notes what was to be copied and was not.
 func (c *copying) addFailure(format string, args ...any) {
 	c.failed++
 	c.addNote(format, args...)

@@ -34,7 +34,7 @@ func connectDaemon(ctx context.Context) (*client.Client, error) {
 	return connectHere(ctx)
 }
 
-// connectHere is connect to this user's own daemon, whatever daemon a command is for: what lies on this host, and who
+// connectHere connects to this user's own daemon, whatever daemon a command is for: what lies on this host, and who
 // uses it, no other one knows.
 func connectHere(ctx context.Context) (*client.Client, error) {
 	paths, err := config.DefaultPaths()
@@ -168,7 +168,7 @@ func spawnDaemon(log *os.File) (<-chan string, error) {
 	return ended, nil
 }
 
-// readLogTail is the end of what the log has had since an offset, for an error.
+// readLogTail reads the end of what the log has had since an offset, for an error.
 func readLogTail(path string, since int64) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -29,7 +29,7 @@ const maxShown = 64 << 10
 // lockPatience is how long another command may keep this one from the list of files that people vouch for.
 const lockPatience = 10 * time.Second
 
-// readDeciding is readDocument of a file that decides what a run may do, or whom this command believes. One that an
+// readDeciding reads a document, as readDocument does, that decides what a run may do, or whom this command believes. One that an
 // agent could have written decides only if a person has seen it as it is.
 func readDeciding(what, path string, most int64) ([]byte, error) {
 	data, err := readDocument(what, path, most)
@@ -39,7 +39,7 @@ func readDeciding(what, path string, most int64) ([]byte, error) {
 	return data, checkSeen(what, path, data)
 }
 
-// checkSeen refuses what was read if an agent could have written it and no person has seen it. Who is at a terminal is asked.
+// checkSeen refuses what was read if an agent could have written it and no person has seen it. A person at a terminal is asked.
 func checkSeen(what, path string, data []byte) error {
 	err := checkNoted(what, path, data)
 	if unseen, is := errors.AsType[*vouched.UnseenError](err); !is || !ui.CanAsk() || showUnseen(unseen, data) != nil || !ui.Agrees("use it as it is?") {
@@ -52,7 +52,7 @@ func checkSeen(what, path string, data []byte) error {
 	return vouchForFile(at, data)
 }
 
-// checkNoted is checkSeen where nobody is asked.
+// checkNoted does what checkSeen does, and asks nobody.
 func checkNoted(what, path string, data []byte) error {
 	at, err := fromHere(path)
 	if err != nil {

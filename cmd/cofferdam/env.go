@@ -105,7 +105,7 @@ func writeVariables(w io.Writer, vars []variable) error {
 	return nil
 }
 
-// listEnvironment is what the SDKs read.
+// listEnvironment lists the variables that the SDKs read.
 func listEnvironment(ctx context.Context, policy string, renew, urls bool) ([]variable, error) {
 	paths, err := config.DefaultPaths()
 	if err != nil {
@@ -201,7 +201,7 @@ func keptToken(ctx context.Context, c *client.Client, paths config.Paths, policy
 			return "", err
 		}
 	}
-	return newKept(ctx, c, file, policy)
+	return makeKeptToken(ctx, c, file, policy)
 }
 
 func usableToken(ctx context.Context, c *client.Client, id string) (token api.Token, lives bool, err error) {
@@ -217,9 +217,9 @@ func usableToken(ctx context.Context, c *client.Client, id string) (token api.To
 	return token, false, err
 }
 
-// newKept makes a token and keeps it. If another one has its name, nobody has the
+// makeKeptToken makes a token and keeps it. If another one has its name, nobody has the
 // secret of that any more, or somebody else does: this one gets a name of its own.
-func newKept(ctx context.Context, c *client.Client, file, policy string) (string, error) {
+func makeKeptToken(ctx context.Context, c *client.Client, file, policy string) (string, error) {
 	who := "user"
 	if u, err := user.Current(); err == nil {
 		who = strings.Map(plainInName, u.Username)

@@ -112,7 +112,7 @@ the shell's.`,
 	return cmd
 }
 
-// runExec is one `cofferdam exec` or `shell`.
+// runExec runs one `cofferdam exec` or `shell`.
 func (f execFlags) runExec(ctx context.Context, sandbox string, argv []string) error {
 	start, err := f.request(argv)
 	if err == nil {

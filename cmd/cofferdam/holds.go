@@ -38,8 +38,8 @@ type holdTeller struct {
 	said   map[string]bool // of trees
 }
 
-// isFirst tells whether something is said for the first time.
-func (t *holdTeller) isFirst(text string) bool {
+// noteSaid notes that something is said, and tells whether it is for the first time.
+func (t *holdTeller) noteSaid(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.said[text] {
@@ -70,13 +70,13 @@ func (t *holdTeller) update(now []api.Hold, answer func(api.Hold) string) {
 	t.holds = now
 	t.mu.Unlock()
 	for _, h := range subtractHolds(before, now) {
-		if text := answer(h); h.Tree == "" || t.isFirst(text) { // of a tree once, not for each of its releases
+		if text := answer(h); h.Tree == "" || t.noteSaid(text) { // of a tree once, not for each of its releases
 			t.say("%s", text)
 		}
 	}
 	var fresh []api.Hold
 	for _, h := range subtractHolds(now, before) {
-		if h.Tree == "" || t.isFirst("waits "+h.Tree) {
+		if h.Tree == "" || t.noteSaid("waits "+h.Tree) {
 			fresh = append(fresh, h)
 		}
 	}
@@ -123,7 +123,7 @@ func requests(holds []api.Hold) string {
 	return strings.Join(ids, " ")
 }
 
-// subtractHolds are the holds of a whose request and package are not in b.
+// subtractHolds returns the holds of a whose request and package are not in b.
 func subtractHolds(a, b []api.Hold) []api.Hold {
 	var rest []api.Hold
 	for _, h := range a {

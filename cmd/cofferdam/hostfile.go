@@ -118,7 +118,7 @@ func readDocument(what, path string, most int64) ([]byte, error) {
 	return readOpen(what, path, p, most)
 }
 
-// readOpen is readDocument of what is open.
+// readOpen reads a document, as readDocument does, from what is open.
 func readOpen(what, path string, p *hostpath.Path, most int64) ([]byte, error) {
 	if p.ID.Type != hostpath.File {
 		return nil, fault.Invalid("the %s %s is not a file", what, path)

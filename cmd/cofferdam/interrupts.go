@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What the presses of Ctrl-C are measured by.
+// The times by which presses of Ctrl-C are measured.
 const (
 	interruptWindow = 2 * time.Second       // presses further apart have nothing to do with each other
 	interruptRepeat = 60 * time.Millisecond // closer ones come from a key held down
@@ -36,7 +36,7 @@ type interrupts struct {
 	reacted bool
 }
 
-// noteInterrupt is told of one Ctrl-C.
+// noteInterrupt notes one Ctrl-C.
 func (i *interrupts) noteInterrupt(now time.Time) interruptVerdict {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,7 +18,7 @@ func (w ownWords) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// setDefault has this process's goroutines that panic, and the standard library, log here.
+// setDefault makes this process's goroutines that panic, and the standard library, log here.
 func setDefault(l *slog.Logger) {
 	slog.SetDefault(l)
 	log.SetFlags(0)

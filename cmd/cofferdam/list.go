@@ -169,7 +169,7 @@ func stateOf(b api.Sandbox) string {
 	return b.State
 }
 
-// describeEnd is when a sandbox ends by itself; "" if it does not, or its time stands
+// describeEnd says when a sandbox ends by itself; "" if it does not, or its time stands
 // still. One with a lease ends when its client is gone.
 func describeEnd(b api.Sandbox, now time.Time) string {
 	if b.Ends.IsZero() && b.Lifetime.LeaseSeconds > 0 {

@@ -52,7 +52,7 @@ that listens ("cofferdam serve --listen") speaks the same protocol at its addres
 	return cmd
 }
 
-// serveAgent is `cofferdam mcp` once the flags are parsed. All that can be wrong with them is
+// serveAgent runs `cofferdam mcp` once the flags are parsed. All that can be wrong with them is
 // found before the client hears a word.
 func serveAgent(cmd *cobra.Command, flags runFlags, approvalURL string) error {
 	cwd, err := currentDirectory()

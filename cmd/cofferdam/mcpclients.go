@@ -115,7 +115,7 @@ func bearer(variable string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + variable}
 }
 
-// command is a command line as most clients have it. Members are in the order of the text.
+// commandEntry is a command line as most clients have it. Members are in the order of the text.
 type commandEntry struct {
 	Type    string   `json:"type,omitempty"`
 	Command string   `json:"command" toml:"command"`

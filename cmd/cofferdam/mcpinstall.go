@@ -158,7 +158,7 @@ func (f mcpInstallFlags) checkFiles(probe *cobra.Command) error {
 	return nil
 }
 
-// ownCommand is how a client starts this program: by its name, if that finds it.
+// ownCommand returns how a client starts this program: by its name, if that finds it.
 func ownCommand() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

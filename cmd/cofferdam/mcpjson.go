@@ -14,7 +14,7 @@ import (
 )
 
 // editJSON puts a member into a document, or takes it out (nil), and leaves every other byte
-// as it is. An empty document is an empty object. What is no plain JSON is refused.
+// as it is. An empty document is an empty object. Text that is no plain JSON is refused.
 func editJSON(before []byte, at func(map[string]any) []string, entry any) ([]byte, error) {
 	text := before
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -216,7 +216,7 @@ func (p memberPlace) cutMember(text []byte) change {
 	return change{p.open, comma, ""}
 }
 
-// indentOf is by what the text indents: two spaces, unless it says otherwise.
+// indentOf returns by what the text indents: two spaces, unless it says otherwise.
 func indentOf(text []byte) string {
 	for line := range bytes.Lines(text) {
 		if rest := bytes.TrimLeft(line, " \t"); len(rest) < len(line) && len(rest) > 0 && rest[0] == '"' {

@@ -11,7 +11,7 @@ import (
 )
 
 // editTOML puts a table into a document, or takes it out (nil) with the tables below it, and
-// leaves every other byte as it is. What can't be changed so is refused.
+// leaves every other byte as it is. A text that can't be changed so is refused.
 func editTOML(before []byte, at func(map[string]any) []string, entry any) ([]byte, error) {
 	document, err := readTOML(before)
 	if err != nil {

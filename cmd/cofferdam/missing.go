@@ -15,7 +15,7 @@ import (
 const maxAnnounced = 64 << 10
 
 // tellMissing says what a host can't enforce: once, as it does not change from one run
-// to the next. What is kept is only that it was said: where that can't be read or
+// to the next. Only that it was said is kept: where that can't be read or
 // written, as of a daemon of somebody else's, it is said each time.
 func tellMissing(c *client.Client, missing []string, say func(format string, args ...any)) {
 	path := ""

@@ -23,7 +23,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 
-// namePrinters are what prints names from inside, in a review, a list or a note, each with what it
+// namePrinters returns the functions that print names from inside, in a review, a list or a note, each with what it
 // writes of one.
 func namePrinters(t *testing.T, w *workspace.Workspace) map[string]func(name string) string {
 	t.Helper()

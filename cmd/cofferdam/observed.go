@@ -45,10 +45,10 @@ func observedLines(s api.RunSummary, width int) []string {
 		row(subject(p), p.Version, reasonAndRule(p))
 	}
 	for _, n := range s.WouldNames[:min(len(s.WouldNames), reportRows)] {
-		row(n.Name, countTimes(n.Count), n.Reason)
+		row(n.Name, timesText(n.Count), n.Reason)
 	}
 	for _, f := range found[:min(len(found), reportRows)] {
-		row(f.What, countTimes(f.Count), "in "+f.Where+": it would "+strings.TrimPrefix(f.Action, wouldWord)+" it")
+		row(f.What, timesText(f.Count), "in "+f.Where+": it would "+strings.TrimPrefix(f.Action, wouldWord)+" it")
 	}
 	if max(len(s.Would), len(s.WouldNames), len(found)) > reportRows {
 		row("and more: cofferdam why --run "+s.Run, "", "")

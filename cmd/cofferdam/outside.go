@@ -26,7 +26,7 @@ func showing(mounts []api.Mount) shownPaths {
 	return s
 }
 
-// listShownPaths is what a run is shown that was started in a directory.
+// listShownPaths lists the paths that a run is shown that was started in a directory.
 func (f runFlags) listShownPaths(cwd string, mounts []api.Mount) shownPaths {
 	s := showing(mounts)
 	if f.workspace == workspaceCopy {

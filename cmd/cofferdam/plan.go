@@ -90,7 +90,7 @@ const exitPlanned = exitHeld
 // planTimeout bounds what comes after the resolver.
 const planTimeout = 2 * time.Minute
 
-// planCommand is `cofferdam plan` once the flags are parsed. All that can be
+// planCommand runs `cofferdam plan` once the flags are parsed. All that can be
 // wrong with them is found before anything is made.
 func planCommand(ctx context.Context, flags planFlags, argv []string) error {
 	cwd, err := currentDirectory()

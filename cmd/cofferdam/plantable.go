@@ -17,7 +17,7 @@ func (p *planner) printPlan(made api.Plan) error {
 	return writeAnswer(made, p.flags.json, func(w io.Writer, made api.Plan) error { return writePlan(w, made, time.Now()) })
 }
 
-// judgePlan is the exit of a plan: nil if an install would go through.
+// judgePlan tells the exit of a plan: nil if an install would go through.
 func judgePlan(made api.Plan) error {
 	n := countPlan(made)
 	switch {
@@ -109,7 +109,7 @@ func (n planCount) describeAsked() []string {
 	}
 }
 
-// planReasons has a line for each rule that says no or asks, with its first
+// planReasons returns a line for each rule that says no or asks, with its first
 // release as the example, and one for each release that was never shown.
 func planReasons(made api.Plan) []string {
 	type verdict struct{ effect, rule string }
@@ -206,7 +206,7 @@ func sizeOf(n int64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/(k*k*k))
 }
 
-// describeAge is how long ago a release was published, in whole units.
+// describeAge says how long ago a release was published, in whole units.
 func describeAge(published string, now time.Time) string {
 	at, err := time.Parse(time.RFC3339, published)
 	if err != nil {

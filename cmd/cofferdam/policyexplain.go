@@ -120,7 +120,7 @@ func (f explainFlags) lockfiles(document string, p *policy.Policy) (*lockfile.Se
 	return given.Set()
 }
 
-// buildInput is the question as the gateway would ask it.
+// buildInput makes the question as the gateway would ask it.
 func (f explainFlags) buildInput(p *policy.Policy, lock *lockfile.Set, now time.Time, ecosystem, release string) (policy.Input, error) {
 	var in policy.Input
 	family, err := pkgref.EcosystemCalled(ecosystem)
@@ -155,7 +155,7 @@ func (f explainFlags) buildInput(p *policy.Policy, lock *lockfile.Set, now time.
 	return in, err
 }
 
-// listEdges are the requirements of the releases of --via, if the policy allows
+// listEdges lists the requirements of the releases of --via, if the policy allows
 // these.
 func (f explainFlags) listEdges(p *policy.Policy, now time.Time, name string, ask func(string) (policy.Input, error)) ([]policy.Edge, error) {
 	var edges []policy.Edge

@@ -32,7 +32,7 @@ func readPolicy(path string, doc []byte) (api.Policy, policy.LockRules, error) {
 	return api.Policy{Source: filepath.Clean(at), Document: doc}, parsed.Lockfiles(), nil
 }
 
-// loadDeciding is loadPolicy of a document that something is decided by.
+// loadDeciding loads, as loadPolicy does, a policy by which something is decided.
 func loadDeciding(path string) ([]byte, *policy.Policy, error) {
 	doc, parsed, err := loadPolicy(path)
 	if err == nil {

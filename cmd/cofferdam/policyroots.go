@@ -25,7 +25,7 @@ type projectWants struct {
 	doubted bool     // something says that any name of an ecosystem may come from elsewhere
 }
 
-// countRoots is how many roots there are.
+// countRoots counts the roots.
 func (p projectWants) countRoots() (n int) {
 	for _, names := range p.roots {
 		n += len(names)

@@ -130,8 +130,8 @@ func lastRun(ctx context.Context, c *client.Client) (string, error) {
 	return refused.Run, nil
 }
 
-// writeCommand is the command that writes just this suggestion.
-func (f *suggestFlags) writeCommand(args []string, digest string) string {
+// commandThatWrites returns the command that writes just this suggestion.
+func (f *suggestFlags) commandThatWrites(args []string, digest string) string {
 	words := []string{"cofferdam", "policy", "suggest", "--run", f.run, "--write"}
 	if f.noResolve {
 		words = append(words, "--no-resolve")
@@ -184,10 +184,10 @@ func (f *suggestFlags) offerSuggestion(s api.Suggestion, last trial, args []stri
 	case s.Source == "":
 		return nil
 	case !f.write:
-		_, err := fmt.Fprintf(os.Stderr, "cofferdam: to write just this: %s\n", ui.Printable(f.writeCommand(args, is)))
+		_, err := fmt.Fprintf(os.Stderr, "cofferdam: to write just this: %s\n", ui.Printable(f.commandThatWrites(args, is)))
 		return err
 	}
-	if agreed, err := agreesToSuggestion(s, f.digest, f.writeCommand(args, is)); err != nil || !agreed {
+	if agreed, err := agreesToSuggestion(s, f.digest, f.commandThatWrites(args, is)); err != nil || !agreed {
 		return err
 	}
 	if err := rewrite(s); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // slowCalls are what a person may wait minutes for, whoever makes the call: a daemon that starts, what
-// the client asks of it (take has it import advisories), and a resolver. One that begins with a dot is
+// the client asks of it (importAdvisories has it import advisories), and a resolver. One that begins with a dot is
 // called by that name on whatever it is.
 func slowCalls() []string {
 	return []string{

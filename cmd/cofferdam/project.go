@@ -263,7 +263,7 @@ func isAllowed(p *project.Project) (bool, error) {
 	return project.Allowed(file, p)
 }
 
-// checkAllowed is an error that says what has changed if a project is not as somebody has allowed it.
+// checkAllowed returns an error that says what has changed if a project is not as somebody has allowed it.
 func checkAllowed(kept string, p *project.Project) error {
 	ok, err := project.Allowed(kept, p)
 	if err != nil || ok {

@@ -272,7 +272,7 @@ func (r *reader) runsOn(text string) (end func()) {
 }
 
 // TestQuickstartMCP: every command of docs/quickstart-mcp.md does what the page says, as it
-// stands there, with a daemon of the tests. What the tools do has tests with real ones.
+// stands there, with a daemon of the tests. Other tests show with real tools what these do.
 func TestQuickstartMCP(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)

@@ -131,7 +131,7 @@ func helpedByEntries(s api.RunSummary) bool {
 	return slices.ContainsFunc(slices.Concat(s.Refused, s.Would), func(p api.Package) bool { return policy.AreEntries(p.Suggest) })
 }
 
-// installWords are the mounts and the command of a run that installs what a project names, as policy suggest
+// installWords returns the mounts and the command of a run that installs what a project names, as policy suggest
 // takes them; none: it can't be planned, or installs by name alone.
 func (r *runner) installWords() []string {
 	request := r.request
@@ -192,11 +192,11 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 		more(part.what, len(part.packages))
 	}
 	for _, n := range s.Names[:min(len(s.Names), reportRows)] {
-		row("no such name", n.Name, countTimes(n.Count), n.Reason)
+		row("no such name", n.Name, timesText(n.Count), n.Reason)
 	}
 	more("no such name", len(s.Names))
 	for _, f := range s.Findings[:min(len(s.Findings), reportRows)] {
-		row("found", f.What, countTimes(f.Count), fmt.Sprintf("in %s: %s", f.Where, f.Action))
+		row("found", f.What, timesText(f.Count), fmt.Sprintf("in %s: %s", f.Where, f.Action))
 	}
 	more("found", len(s.Findings))
 	for _, h := range s.Hosts[:min(len(s.Hosts), reportRows)] {
@@ -205,7 +205,7 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 			row("reached", where, connections(h.Connections), transferred(h.BytesOut)+" out, "+transferred(h.BytesIn)+" in")
 		}
 		if refusedHost(h) {
-			row("refused", where, countRefusals(h.Refused), h.Reason)
+			row("refused", where, refusalsText(h.Refused), h.Reason)
 		}
 	}
 	more("reached", len(s.Hosts))
@@ -243,8 +243,8 @@ func hostsWord(n int) string {
 	return "hosts"
 }
 
-// countRefusals is how often a host was refused: a connection to it, or a request.
-func countRefusals(n int) string {
+// refusalsText says how often a host was refused: a connection to it, or a request.
+func refusalsText(n int) string {
 	if n == 1 {
 		return "once"
 	}
@@ -275,7 +275,7 @@ func reasonAndRule(p api.Package) string {
 	if p.Rule != "" {
 		parts = append(parts, "["+p.Rule+"]")
 	}
-	if t := countTimes(p.Count); t != "" {
+	if t := timesText(p.Count); t != "" {
 		parts = append(parts, t)
 	}
 	return strings.Join(parts, " ")

@@ -10,10 +10,10 @@ import (
 func toolRows(tools []api.ToolUse, row func(what, name, version, why string)) {
 	for _, t := range tools {
 		if t.Calls > 0 {
-			row("called", t.Name, countTimes(t.Calls), toolFailures(t))
+			row("called", t.Name, timesText(t.Calls), toolFailures(t))
 		}
 		if t.Refused > 0 {
-			row("refused", t.Name, countTimes(t.Refused), t.Reason)
+			row("refused", t.Name, timesText(t.Refused), t.Reason)
 		}
 	}
 }

@@ -139,11 +139,10 @@ func newEngineProbeRole() *cobra.Command {
 
 // usualModes has this process, and all that it starts, make files and folders with the modes
 // that they are asked for, whatever the umask of who began it (of a unit or a cautious
-// shell): the gateway's user and those of sandboxes pass through some of them. What is a
-// secret is asked for with a mode of its own.
+// shell): the gateway's user and those of sandboxes pass through some of them. Secrets are asked for with a mode of their own.
 func usualModes() { syscall.Umask(0o022) }
 
-// leaveNoCore has this process, and all that it starts, leave no image of its memory behind
+// leaveNoCore makes this process, and all that it starts, leave no image of its memory behind
 // when it crashes: there may be secrets in it, and files of a host's are read by others.
 func leaveNoCore() {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {

@@ -126,7 +126,7 @@ func (f *runFlags) registerFlags(cmd *cobra.Command) {
 // the sandbox.
 const farewell = 2 * time.Minute
 
-// runCommand is `cofferdam run` once the flags are parsed.
+// runCommand runs `cofferdam run` once the flags are parsed.
 func runCommand(ctx context.Context, flags runFlags, cwd string, argv []string) error {
 	r := newRunner(flags, argv)
 	var exit *api.Exit
@@ -193,7 +193,7 @@ func (r *runner) runCommand(ctx context.Context) (*api.Exit, error) {
 	return exit, err
 }
 
-// beginRun has the sandbox: a new one, or the one to go back to.
+// beginRun makes the sandbox, or finds the one to go back to.
 func (r *runner) beginRun(ctx context.Context) error {
 	if r.attach != nil {
 		return r.findRun(ctx)
@@ -231,7 +231,7 @@ func (r *runner) createSandbox(ctx context.Context) (err error) {
 	return nil
 }
 
-// askForSandbox has the daemon make it.
+// askForSandbox has the daemon make the sandbox.
 func (r *runner) askForSandbox(ctx context.Context) error {
 	return ui.ShowWaiting("making a sandbox", func() error {
 		box, err := r.client.CreateSandbox(ctx, r.request)

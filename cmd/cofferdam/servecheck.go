@@ -56,7 +56,7 @@ func verdictOf(name string, err error, format string, args ...any) doctor.Check 
 	return doctor.Check{Name: name, Status: doctor.OK, Sentence: fmt.Sprintf(format, args...)}
 }
 
-// checkInstallation is what a daemon looks at before it starts.
+// checkInstallation checks what a daemon looks at before it starts.
 func checkInstallation(paths config.Paths, cfg config.Config, from config.Source) []doctor.Check {
 	var checks []doctor.Check
 	for _, found := range daemon.Examine(paths, cfg) {

@@ -43,7 +43,7 @@ func parseSpan(text string) (time.Duration, error) {
 // longestAge is what the configuration's times are bound to, too.
 const longestAge = 100 * 365 * 24 * time.Hour
 
-// parseAge is parseSpan of a time that is told in whole seconds, of which 0 would be none at all.
+// parseAge parses, as parseSpan does, a time that is told in whole seconds, of which 0 would be none at all.
 func parseAge(text string) (time.Duration, error) {
 	d, err := parseSpan(text)
 	if err == nil && (d < time.Second || d > longestAge) {

@@ -65,7 +65,7 @@ func stopDaemon(ctx context.Context, force bool) error {
 	return nil
 }
 
-// stopLeft is stop where no daemon runs. Sandboxes outlive a daemon that was killed, or that systemd has stopped;
+// stopLeft stops what is left where no daemon runs. Sandboxes outlive a daemon that was killed, or that systemd has stopped;
 // with force one is started, which takes them over, and ends them and itself. Where nobody listens at the keeper's
 // socket there are none; of any other error it is one that may have some.
 func stopLeft(ctx context.Context, paths config.Paths, force bool) error {

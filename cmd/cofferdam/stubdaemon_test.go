@@ -23,11 +23,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 )
 
-// stubDaemon speaks /v1 as the daemon does, with "sandboxes" that are nothing
-// but processes of this machine: enough to see the command line at work with
-// real terminals, signals and pipes. What it answers about packages it reads
-// from files of the state directory (summary.json, records.jsonl, ...), and
-// the requests that it got are in requests.jsonl there.
+// stubDaemon speaks /v1 as the daemon does, with "sandboxes" that are nothing but processes of this
+// machine: enough to see the command line at work with real terminals, signals and pipes. It reads
+// its answers about packages from files of the state directory (summary.json, records.jsonl, ...),
+// and the requests that it got are in requests.jsonl there.
 type stubDaemon struct {
 	paths config.Paths
 
@@ -77,7 +76,7 @@ type stubBox struct {
 	env      map[string]string // of all its commands
 }
 
-// serveStub is `cofferdam serve --background` of the tests.
+// serveStub runs `cofferdam serve --background` of the tests.
 func serveStub() {
 	if err := stub(); err != nil {
 		fmt.Fprintln(os.Stderr, "stub:", err)
@@ -97,7 +96,7 @@ func stub() error {
 		return errors.New(string(text))
 	}
 	if survivor, err := (&net.Dialer{}).DialContext(context.Background(), "unix", paths.KeeperSocket()); err == nil {
-		// What a daemon finds in its keeper after it was killed: everything.
+		// The sandboxes that a daemon finds in its keeper after it was killed: all.
 		_, err := io.ReadAll(survivor)
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 )
 
-// What is resolved is what the run's commands asked for, in their words.
+// It resolves what the run's commands asked for, in their words.
 func TestInstallsOf(t *testing.T) {
 	t.Parallel()
 	got := installsOf([]api.SuggestedRoot{

@@ -41,9 +41,9 @@ in percent of one core since the last update, so it is 0 at first.`,
 				return err
 			}
 			if asJSON || single || !ui.IsTerminal(os.Stdout) {
-				return statsOnce(ctx, c, ids, asJSON)
+				return writeStats(ctx, c, ids, asJSON)
 			}
-			return statsAgain(ctx, c, ids, interval)
+			return renewStats(ctx, c, ids, interval)
 		},
 		ValidArgsFunction: completeSandboxes,
 	}
@@ -94,7 +94,7 @@ func measure(ctx context.Context, c *client.Client, ids []string) ([]listedSandb
 	return usages(ctx, c, picked)
 }
 
-func statsOnce(ctx context.Context, c *client.Client, ids []string, asJSON bool) error {
+func writeStats(ctx context.Context, c *client.Client, ids []string, asJSON bool) error {
 	ctx, cancel := withQuickTimeout(ctx)
 	defer cancel()
 	all, err := measure(ctx, c, ids)
@@ -114,8 +114,8 @@ func statsOnce(ctx context.Context, c *client.Client, ids []string, asJSON bool)
 	return ui.WriteJSON(os.Stdout, used)
 }
 
-// statsAgain renews the table on the screen until ctx ends.
-func statsAgain(ctx context.Context, c *client.Client, ids []string, interval time.Duration) error {
+// renewStats renews the table on the screen until ctx ends.
+func renewStats(ctx context.Context, c *client.Client, ids []string, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {

@@ -34,7 +34,7 @@ const (
 	shownChanges = 1000
 )
 
-// workspaceFlag is the one value of --workspace.
+// workspaceCopy is the one value of --workspace.
 const workspaceCopy = "copy"
 
 // workspaces is the folder with the copies of this user's runs.
@@ -186,17 +186,17 @@ func changed(n int) string {
 	if n == 1 {
 		return "1 path has changed"
 	}
-	return countPaths(n) + " have changed"
+	return pathsText(n) + " have changed"
 }
 
-func countPaths(n int) string {
+func pathsText(n int) string {
 	if n == 1 {
 		return "1 path"
 	}
 	return fmt.Sprintf("%d paths", n)
 }
 
-// changeLines are what has changed, printable, up to so many lines.
+// changeLines returns what has changed, in printable lines, up to so many.
 func changeLines(w *workspace.Workspace, changes []workspace.Change, most int) (lines []string, more bool) {
 	colours := ui.Coloured(os.Stderr)
 	for _, c := range changes {
@@ -214,7 +214,7 @@ func changeLines(w *workspace.Workspace, changes []workspace.Change, most int) (
 	return lines, false
 }
 
-// changeLine is a line as a terminal may have it.
+// changeLine returns a line as a terminal may have it.
 func changeLine(line string, colours bool) string {
 	text := ui.Printable(strings.ReplaceAll(line, "\t", "    "))
 	if !colours {

@@ -237,7 +237,7 @@ func (t *tenant) servedRecord(q fileQuestion, part string, d policy.Decision) au
 	if len(r.Detail) == 0 {
 		r.Detail = nil
 	}
-	return letThrough(r, d)
+	return asLetThrough(r, d)
 }
 
 // upstreamDigest is what the upstream or a witness says, if it is not the

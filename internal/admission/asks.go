@@ -23,7 +23,7 @@ func (t *tenant) asking(d policy.Decision) approval.Ask {
 	}
 }
 
-// fileAsk is a file that waits, for the queue.
+// fileAsk makes the queue's question about a file that waits.
 func (t *tenant) fileAsk(q fileQuestion, d policy.Decision) approval.Ask {
 	w := t.asking(d)
 	w.Package, w.Upstream, w.Files = q.Package, q.Upstream, []approval.File{fileOf(q)}

@@ -51,7 +51,7 @@ func (t *tenant) previewed(ctx context.Context, q fileQuestion, w weighed) (door
 const maxStale = 3
 
 // awaitAnswer files what waits and waits for the answer as the policy says, and again
-// if the answer was not about all of it. What then is decided is the answer; so
+// if the answer was not about all of it. The decision then is the answer; so
 // is the hold itself, once nobody waits any more.
 func (c *Controller) awaitAnswer(ctx context.Context, t *tenant, q fileQuestion, w weighed) (door.Answer, error) {
 	notes, err := foreseen(ctx, t, q, w)

@@ -200,7 +200,7 @@ func buildRefusal(q fileQuestion, reason string) policy.Decision {
 	return policy.Decision{Effect: policy.Deny, Rule: ruleOf(q.File.Kind), ResolvedBy: policy.ByIntegrity, Reason: reason}
 }
 
-// describeFailure is a failure in a sentence, with where to read more.
+// describeFailure describes a failure in a sentence, with where to read more.
 func describeFailure(f *building.Failure) string {
 	reason := f.Sentence
 	if says := telling(f); says != "" {
@@ -282,8 +282,8 @@ func sourceOf(s *building.Source, project pkgref.Ref) bool {
 	return s != nil && s.Package.Project() == project.Project()
 }
 
-// sourceDecision admits the file that a workshop is for. What that requires is admitted as
-// it is in the run, through the same entry.
+// sourceDecision admits the file that a workshop is for. The requirements of that are admitted as
+// they are in the run, through the same entry.
 func sourceDecision(s *building.Source) policy.Decision {
 	d := policy.Decision{
 		Effect: policy.Allow, Rule: "packages.sdist", ResolvedBy: policy.ByAllowlist, Through: s.Through,

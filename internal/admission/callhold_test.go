@@ -126,7 +126,7 @@ func TestACallThatWaits(t *testing.T) {
 		}
 	}
 
-	// What waited is known after a restart, and so is what was answered.
+	// After a restart it is known what waited, and what was answered.
 	next := New(Config{Log: h.log, Approvals: h.queue})
 	run := Run{Sandbox: "sb1", Run: "run-sb1", Policy: parse(t, "tool_allowlist: [refund]\n")}
 	must(t, next.Restore(t.Context(), run))

@@ -7,7 +7,7 @@ import (
 )
 
 // TestCarriedBytes: what a sandbox's connections have carried is told to whoever counts
-// them, also by a daemon that was not there. What goes on is counted by others.
+// them, also by a daemon that was not there. Others count the connections that go on.
 func TestCarriedBytes(t *testing.T) {
 	c, log := hosted(t, nil)
 	ctx := t.Context()

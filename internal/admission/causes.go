@@ -96,8 +96,8 @@ func (c *causes) explains(r audit.Record, w weight) bool {
 	return false
 }
 
-// soughtName tells whether a client may have failed for a name that it looked for in vain, during the install of a refusal. What
-// another install sought explains nothing of this one.
+// soughtName tells whether a client may have failed for a name that it looked for in vain, during
+// the install of a refusal. The searches of another install explain nothing of this one.
 func (c *causes) soughtName(r audit.Record) bool {
 	install := c.during[r.Seq]
 	return c.named[install] || c.named[0] || install == 0 && len(c.named) > 0

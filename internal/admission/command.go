@@ -48,7 +48,7 @@ type Refused struct{ Rule, Reason string }
 // ByCaller is resolved_by of what the caller's own rules refused.
 const ByCaller policy.ResolvedBy = "caller"
 
-// decision is the refusal in the log's words. What it says is the caller's, and is made short
+// decision is the refusal in the log's words. Its text is the caller's, and is made short
 // and printable.
 func (r Refused) decision() policy.Decision {
 	rule := strings.Map(func(c rune) rune {

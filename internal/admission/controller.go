@@ -1,6 +1,6 @@
 // Package admission decides behind the door: every "may this happen?" goes through the
 // Controller, which asks package policy, writes the audit record before anything
-// happens, and answers. What cannot be decided or recorded is refused.
+// happens, and answers. A question that cannot be decided or recorded is refused.
 //
 // The questions and answers, and the words for them, are package door's.
 package admission
@@ -222,7 +222,7 @@ func (config Config) withDefaults() Config {
 		config.FindingsKey = make([]byte, sha256.Size)
 		rand.Read(config.FindingsKey) // never fails: it ends the process instead
 	}
-	config.judging = newJudging()
+	config.judging = newJudgement()
 	config.owners = audit.NewOwnerKeys(config.FindingsKey)
 	config.Limits = config.Limits.orDefaults()
 	return config

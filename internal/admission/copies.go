@@ -91,7 +91,7 @@ func (l *Lives) SnapshotNamed(ctx context.Context, owner string, of Copy, names 
 	return l.announceSnapshot(ctx, owner, of, event, fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, redact.Cut(of.Name, 256)))
 }
 
-// announceSnapshot records what is about to become of a snapshot. Whoever then can't do it calls undo, so
+// announceSnapshot records what is about to become of a snapshot. A caller that then can't do it calls undo, so
 // that the log does not say for good what is not so.
 func (l *Lives) announceSnapshot(ctx context.Context, owner string, of Copy, event, reason string) (undo func(why error) error, err error) {
 	write := func(ctx context.Context, outcome audit.Outcome, reason string) error {

@@ -79,7 +79,7 @@ func (i *Injection) addHostSecrets(ctx context.Context, t *tenant, host door.Hos
 }
 
 // onlyTLS is why nothing is sent to a host without TLS, on whatever port; "": it gets no
-// secret. Who gets a secret over TLS may show it to whoever asks without.
+// secret. A host that gets a secret over TLS may show it to whoever asks without.
 func onlyTLS(ofHost []policy.Credential, host string) string {
 	if len(ofHost) == 0 {
 		return ""
@@ -87,7 +87,7 @@ func onlyTLS(ofHost []policy.Credential, host string) string {
 	return "the policy gives " + host + " the secret " + redact.Cut(ofHost[0].Secret, 128) + ", so plain HTTP to it is refused; use https"
 }
 
-// listWantedSecrets are the secrets that the run may be given, or might have been before it was narrowed.
+// listWantedSecrets lists the secrets that the run may be given, or might have been before it was narrowed.
 func (i *Injection) listWantedSecrets(t *tenant) (all []secret.Want) {
 	for _, c := range policy.SecretsOf(t.policy()) {
 		all = append(all, secret.Want{Name: c.Secret, Host: c.Host})
@@ -128,7 +128,7 @@ func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *
 	had, err := t.secrets.Had(ctx, append(i.listWantedSecrets(t), t.reached.listSecrets()...))
 	for _, one := range i.tenants.tenantsOfRun(t) {
 		if err == nil {
-			err = one.former.findValues(had, one.secrets)
+			err = one.former.lendMissing(had, one.secrets)
 		}
 	}
 	if err != nil {

@@ -105,7 +105,7 @@ func TestCredentials(t *testing.T) {
 }
 
 // TestEachUseIsOnRecord before the secret is given, without it; all that the run has used or
-// may use comes along, so that it is found in answers. What can't be had is no use.
+// may use comes along, so that it is found in answers. A secret that can't be had is no use.
 func TestEachUseIsOnRecord(t *testing.T) {
 	c, log := credited(t)
 	for _, one := range []struct {

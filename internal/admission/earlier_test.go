@@ -121,8 +121,7 @@ func TestAStoreOfAnEarlierRun(t *testing.T) {
 }
 
 // TestTheLogKnowsEarlierRuns: it is read when that is asked for first, and a record of
-// what was recognised names the one that it rests on. What was recognised is not asked
-// about again.
+// what was recognised names the one that it rests on. A package that was recognised is not asked about again.
 func TestTheLogKnowsEarlierRuns(t *testing.T) {
 	g := newGrove(t, "packages: { default: allow }", Limits{})
 	g.servedAs(t, node("foo", "1.0.0"), "sha256:good")

@@ -54,7 +54,7 @@ func (c *Controller) EdgesOfIndex(ctx context.Context, sandbox string, project p
 	return t.ledger.RequirePage(project, indexDigest, kept)
 }
 
-// maxExtrasText are the longest names of extras, in bytes. What is longer admits nothing.
+// maxExtrasText are the longest names of extras, in bytes. A longer list admits nothing.
 const maxExtrasText = 4 << 10
 
 func takesRequirement(parent pkgref.Ref, name, specifier string) (bool, error) {

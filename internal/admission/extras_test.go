@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// told are releases with what their metadata requires: "name specifier|under|asks".
+// requirementTree has releases with what their metadata requires: "name specifier|under|asks".
 type requirementTree map[string][]string
 
 // reads tells what releases require, as clients read it: files first, each once.

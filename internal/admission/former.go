@@ -88,7 +88,7 @@ func (f *former) replayRecord(r audit.Record) {
 	}
 }
 
-// listMissing are the secrets of which a value is missing.
+// listMissing lists the secrets of which a value is missing.
 func (f *former) listMissing() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,9 +101,9 @@ func (f *former) listMissing() (all []string) {
 	return all
 }
 
-// findValues has a lease know those of the missing values that are among the known ones. It is an error if
+// lendMissing makes a lease know those of the missing values that are among the known ones. It is an error if
 // one is left that may still be good: fault.ErrUnavailable.
-func (f *former) findValues(known map[string][]secret.Value, lease *secret.Lease) error {
+func (f *former) lendMissing(known map[string][]secret.Value, lease *secret.Lease) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name := range f.missing {

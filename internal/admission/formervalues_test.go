@@ -160,7 +160,7 @@ func TestASecretThatIsAlwaysTheSame(t *testing.T) {
 	}
 	silent := newFormer(nil)
 	silent.replayRecord(audit.Record{Kind: audit.KindNetwork, Outcome: audit.Used, Rule: "credentials.one"})
-	if err := silent.findValues(nil, nil); err == nil {
+	if err := silent.lendMissing(nil, nil); err == nil {
 		t.Error("a record that does not say which it was")
 	}
 }
@@ -191,7 +191,7 @@ func TestARecordThatTheLogHasNoMore(t *testing.T) {
 		for _, r := range records {
 			f.replayRecord(r)
 		}
-		return f.findValues(map[string][]secret.Value{"one": {held}}, secret.NewBroker(nil, time.Now).Lease())
+		return f.lendMissing(map[string][]secret.Value{"one": {held}}, secret.NewBroker(nil, time.Now).Lease())
 	}
 	if err := find(uses...); err != nil {
 		t.Errorf("both are there: %v", err)
@@ -260,7 +260,7 @@ func TestAValueThatHasEnded(t *testing.T) {
 		values, _ := f.detailUse("one", held, func(secret.Value) bool { return true })
 		other := newFormer([]byte("key"))
 		other.replayRecord(audit.Record{Outcome: audit.Used, Rule: "credentials.one", Detail: map[string]string{detailValues: values}})
-		if err := other.findValues(nil, nil); (err == nil) != want {
+		if err := other.lendMissing(nil, nil); (err == nil) != want {
 			t.Errorf("one that ends %v (%s): %v", until, values, err)
 		}
 	}

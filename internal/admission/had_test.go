@@ -19,9 +19,9 @@ func sdist(name, version string) door.File {
 	return f
 }
 
-// TestWhatAResolverReadWasHad: a client that locks and installs nothing gets metadata, and
-// that a page had no source distributions of it is no refusal. What is above what it was
-// told is withheld, and of what it was told nothing it is refused.
+// TestWhatAResolverReadWasHad: a client that locks and installs nothing gets metadata, and that a
+// page had no source distributions of it is no refusal. A release above what it was told is
+// withheld, and of what it was told nothing it is refused.
 func TestWhatAResolverReadWasHad(t *testing.T) {
 	const wheels = "packages: { default: allow, sdist: deny }"
 	const capped = "allowed_packages: { python: [ { name: rich, max_version: '1.x' } ] }"
@@ -70,7 +70,7 @@ func TestWhatAResolverReadWasHad(t *testing.T) {
 }
 
 // TestWhatIsHadAfterwardsIsNotRefused: a summary is of what a run did not get in the end.
-// What it got before, and an alarm, stay refused.
+// Packages that it got before, and an alarm, stay refused.
 func TestWhatIsHadAfterwardsIsNotRefused(t *testing.T) {
 	for what, c := range map[string]struct {
 		before, after func(*testing.T, *grove)
@@ -182,7 +182,7 @@ func alarmed(t *testing.T, g *grove) {
 }
 
 // TestAnUpstreamsAnswerIsNoRefusal: the go command asks for each path above a package and
-// below a module that it finds. What an upstream does not have there, or give, is told
+// below a module that it finds. A file that an upstream does not have there, or give, is told
 // neither as refused nor as missing; of a module that was wanted it is missing, and what
 // could not be verified, or the policy refuses, is refused.
 func TestAnUpstreamsAnswerIsNoRefusal(t *testing.T) {

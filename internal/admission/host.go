@@ -30,8 +30,7 @@ const (
 )
 
 // judgeHost judges a name on a port; port 0 is a DNS question. The protocol counts only if
-// it is door.ProtocolTCP. What the sandbox's own client closed stays closed under any
-// policy, so that reason comes first.
+// it is door.ProtocolTCP. A host that the sandbox's own client closed stays closed under any policy, so that reason comes first.
 func (t *tenant) judgeHost(ctx context.Context, name string, port int, protocol string) (policy.Decision, error) {
 	if open, reason := t.narrowing.getNarrowing().Name(name); !open {
 		return policy.Decision{Effect: policy.Deny, Rule: ruleNarrowing, ResolvedBy: policy.ByNetwork, Reason: reason}, nil
@@ -47,7 +46,7 @@ func (t *tenant) judgeHost(ctx context.Context, name string, port int, protocol 
 	return hostAsker{t}.weighAnswers(ctx, d, name, port)
 }
 
-// judgeAddresses is d, as long as the sandbox's client has closed none of the addresses.
+// judgeAddresses returns d, unless the sandbox's client has closed one of the addresses.
 func (t *tenant) judgeAddresses(d policy.Decision, name string, addresses []netip.Addr) policy.Decision {
 	narrowing := t.narrowing.getNarrowing()
 	for _, a := range addresses {
@@ -91,7 +90,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 	if ask.Judged {
 		detail[detailRequests] = requestsJudged
 	}
-	r, err := t.book.Append(ctx, letThrough(audit.Record{
+	r, err := t.book.Append(ctx, asLetThrough(audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Started, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Detail: detail, Approval: d.Approval,
 	}, d))
 	if err != nil {
@@ -167,7 +166,7 @@ func (h hostRequests) recordRefusal(ctx context.Context, d policy.Decision, outc
 // withinQuota is a refusal's record, or where too many of its kind are on record, the one
 // of all the others of that kind.
 func withinQuota(b *records.Book, r audit.Record) audit.Record {
-	kind, takes := b.Takes(r)
+	kind, takes := b.ReserveRecord(r)
 	if takes {
 		return r
 	}
@@ -290,8 +289,7 @@ func (t *tenant) endConnection(ctx context.Context, began audit.Record, problem 
 	return err
 }
 
-// endConnections puts on record that all connections have ended. What they carried is not
-// known: who carried them has gone.
+// endConnections puts on record that all connections have ended. Nobody knows what they carried: their carrier has gone.
 func (t *tenant) endConnections(ctx context.Context, reason string) error {
 	var errs []error
 	for _, seq := range t.hosts.Open() {

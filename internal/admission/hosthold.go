@@ -68,10 +68,10 @@ func (h hostAsker) weighAnswers(ctx context.Context, d policy.Decision, name str
 	return policy.AnswerHost(d, name, answers), nil
 }
 
-// onlyPublic is d, unless a person opened the name, or the policy only observes, and an
-// address of it is not public: what leads into private networks is for a policy to list.
-// What the operator's configuration has in the place of a name's addresses is the
-// operator's word to a person, who decides by name; nobody decides what is only observed.
+// onlyPublic is d, unless a person opened the name, or the policy only observes, and an address of
+// it is not public: what leads into private networks is for a policy to list. The addresses that
+// the operator's configuration has for a name are the operator's word to a person, who decides by
+// name; nobody decides what is only observed.
 func onlyPublic(d policy.Decision, ask door.ConnectAsk) policy.Decision {
 	who := "a person opens"
 	switch {
@@ -166,8 +166,7 @@ func (h hostAsker) fileHost(ctx context.Context, d policy.Decision, ask door.Hos
 	return request, door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: request.ID}, err
 }
 
-// decided answers for a host that does not wait any more. What is allowed has its
-// record with Connect.
+// decided answers for a host that does not wait any more. An allowed connection has its record with Connect.
 func (h hostAsker) decided(ctx context.Context, d policy.Decision, ask door.HostAsk) (door.Answer, error) {
 	t := h.t
 	t.book.Answered(d.Approval)
@@ -233,7 +232,7 @@ func (h hostAsker) commands() []string {
 	return texts
 }
 
-// findNearName is a name of the policy's list that another can be mistaken for; "": there is
+// findNearName finds a name of the policy's list that another can be mistaken for; "": there is
 // none. Of a wildcard the name's end is compared.
 func (h hostAsker) findNearName(name string) string {
 	t := h.t

@@ -163,7 +163,7 @@ func (k knowledge) judgePage(p *policy.Policy, now clock.Reading, key indexKey, 
 	v.dropPinAlarms(files)
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
 	v.lacking = lacking(about.Edges, files, v)
-	v.epoch = v.digestName()
+	v.epoch = v.epochName()
 	v.page = page.Page(key.index, v.epoch)
 	v.bytes = v.sizeInMemory()
 	return v
@@ -218,9 +218,9 @@ func (v *indexVerdict) dropPinAlarms(files []door.File) {
 	}
 }
 
-// digestName is over what the answer says and about which page, so that facts which
+// epochName names the epoch by a digest over what the answer says and about which page, so that facts which
 // change nothing give no new epoch.
-func (v *indexVerdict) digestName() string {
+func (v *indexVerdict) epochName() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%s\x00%s\x00%d\x00", v.key.policy, v.key.pkg, v.key.index, len(v.verdicts))
 	for _, d := range v.verdicts {
@@ -320,7 +320,7 @@ func highestRequired(j *policy.Judge, ask door.IndexAsk) string {
 func unknownVerdict(key indexKey, now time.Time, files []door.File) *indexVerdict {
 	v := &indexVerdict{key: key, from: now, verdicts: []policy.Decision{unknownDecision()}, ofFile: make([]int, len(files))}
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
-	v.epoch = v.digestName()
+	v.epoch = v.epochName()
 	v.page = new(ledger.PageMaker).Page(key.index, v.epoch)
 	return v
 }

@@ -55,10 +55,10 @@ func (c *Controller) MustEnd(sandbox string) string {
 	return t.disk.End()
 }
 
-// mayHave are the earlier records of a release, as far as this run may have what they
+// usableRecords returns the earlier records of a release, as far as this run may have what they
 // are about: nothing burns it by now, and what came under another policy is let in by
 // this run's own.
-func (t *tenant) mayHave(ctx context.Context, earlier *provenance.Earlier, release pkgref.Ref) ([]audit.Record, error) {
+func (t *tenant) usableRecords(ctx context.Context, earlier *provenance.Earlier, release pkgref.Ref) ([]audit.Record, error) {
 	served, err := earlier.Of(ctx, t.known.config.Log, release)
 	if err != nil || len(served) == 0 {
 		return nil, err

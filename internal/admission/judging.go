@@ -22,7 +22,7 @@ const (
 // judgement has rules judge texts, of all sandboxes.
 type judgement struct{ long *fairqueue.Shares }
 
-func newJudging() *judgement {
+func newJudgement() *judgement {
 	return &judgement{fairqueue.New(fairqueue.Fair(judgedAtOnce, mostQueued))}
 }
 

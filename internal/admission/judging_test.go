@@ -11,8 +11,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// TestLongTextsAreJudgedInTurn: while an owner's long text is judged its next one waits, and neither its short ones do nor
-// anybody else's long ones. Whoever leaves while it waits is on record, as is what finds too many waiting. Past a number none waits.
+// TestLongTextsAreJudgedInTurn: while an owner's long text is judged its next one waits, and
+// neither its short ones do nor anybody else's long ones. A caller that leaves while it waits is on
+// record, as is what finds too many waiting. Past a number none waits.
 func TestLongTextsAreJudgedInTurn(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, Limits{})

@@ -27,8 +27,8 @@ type runPolicies struct {
 
 func (l *runPolicies) beginPolicy(p *policy.Policy) { l.now.Store(p) }
 
-// policy is what the tenant is judged by now. What is asked in several steps may
-// meet two: each is judged by all that was in force when it was asked.
+// policy is what the tenant is judged by now. A question of several steps may meet two: each is
+// judged by all that was in force when it was asked.
 func (t *tenant) policy() *policy.Policy { return t.known.Policy() }
 
 // digestOfPolicy is a policy's digest; "" for the tenant that is made of records alone, which has none.

@@ -41,7 +41,7 @@ func goOnceHeld(stays context.Context, h *holder, leave func()) {
 }
 
 // TestWhoGoesWhileItIsJudged is on record as one who stays is, whatever is asked for that may wait for a person or
-// a tool: that it waits, and why it is refused. What may be had is not, and nobody is kept for it. The control stays.
+// a tool: that it waits, and why it is refused. An answer that may be had is not, and nobody is kept for it. The control stays.
 func TestWhoGoesWhileItIsJudged(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -30,9 +30,9 @@ type Lineage struct {
 	Facts     *ledger.Facts
 }
 
-// Lineage returns what a copy of the sandbox that is made now begins with. What
-// is served while the copy is being written counts for it, too, if this is asked
-// for afterwards; asked for before, packages may be missing.
+// Lineage returns what a copy of the sandbox that is made now begins with. Packages that are served
+// while the copy is being written count for it, too, if this is asked for afterwards; asked for
+// before, packages may be missing.
 func (c *Controller) Lineage(_ context.Context, sandbox string) (Lineage, error) {
 	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {

@@ -150,7 +150,7 @@ func (l *Lives) settled(ctx context.Context, sandbox, reason string) string {
 }
 
 // WriteOverdue writes what the log did not take before, of sandboxes that live and of those that have
-// ended. What it does not take now is kept for the next time.
+// ended. Records that it does not take now are kept for the next time.
 func (l *Lives) WriteOverdue(ctx context.Context) {
 	l.overdue.writeOverdue(ctx, func(ctx context.Context, e overdueEnd) error { return l.endLost(ctx, e.sandbox, e.first, e.reason) })
 }
@@ -260,7 +260,7 @@ func (l *Lives) SandboxLostSince(ctx context.Context, sandbox string, first uint
 	return l.endLost(ctx, sandbox, first, reason)
 }
 
-// endLost is SandboxLostSince by itself.
+// endLost does what SandboxLostSince does, and writes no overdue ends before.
 func (l *Lives) endLost(ctx context.Context, sandbox string, first uint64, reason string) error {
 	var began *audit.Record
 	for r, err := range l.log.Records(ctx, audit.Filter{Sandbox: sandbox, Kinds: []audit.Kind{audit.KindSandbox}, FromSeq: first}) {

@@ -36,7 +36,7 @@ func (h *house) browse(tb testing.TB, projects int) (shown int, err error) {
 
 // TestARunCannotFillTheMemory by looking at page after page: where nothing hangs on
 // what releases require none is remembered, and else so many bytes of them, for one run
-// and for all. What it took is given back when it ends.
+// and for all. It gives back at its end what it took.
 func TestARunCannotFillTheMemory(t *testing.T) {
 	const projects, megabyte = 200, 1 << 20 // 100,000 releases
 	for byDefault, most := range map[string]int64{"allow": 0, "hold": megabyte} {

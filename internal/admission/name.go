@@ -66,9 +66,8 @@ func (t *tenant) blocklisted(p pkgref.Ref) (policy.Decision, bool) {
 	return d, !d.Allowed() && (d.ResolvedBy == policy.ByBlocklist || d.ResolvedBy == policy.ByAdvisory && d.Alarm)
 }
 
-// Failed implements Door. What the policy blocks by name is recorded as
-// blocked: that the upstream has no such project (any more) is then beside the
-// point.
+// Failed implements Door. A name that the policy blocks is recorded as blocked: that the upstream
+// has no such project (any more) is then beside the point.
 func (c *Controller) Failed(ctx context.Context, f door.Failure) (door.Answer, error) {
 	t, err := c.admitTenant(ctx, f.Sandbox)
 	if err != nil {

@@ -34,8 +34,7 @@ func (n *narrowed) setNarrowing(value policy.Narrowing) {
 	n.value = value
 }
 
-// replayRecord takes a record of the sandbox, or of one that it is a copy of. What can't
-// be read closes everything.
+// replayRecord takes a record of the sandbox, or of one that it is a copy of. A document that can't be read closes everything.
 func (n *narrowed) replayRecord(r audit.Record) {
 	if r.Outcome != audit.Started && r.Outcome != audit.Narrowed {
 		return
@@ -60,7 +59,7 @@ func narrowingText(n policy.Narrowing) string {
 }
 
 // Narrow replaces what a sandbox's client gives up of the network, and records
-// that first. What the policy does not open stays closed in any case.
+// that first. A host that the policy does not open stays closed in any case.
 func (c *Controller) Narrow(ctx context.Context, sandbox string, n policy.Narrowing) error {
 	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // A policy that only observes (policy.Observes) lets through what its own choices
-// refuse. What it would have refused is on record before it happens, once like a refusal,
+// refuse. A refusal that it would have given is on record before the thing happens, once like a refusal,
 // beside the record of what happens then.
 
 // detailMode is of a started record: modeObserve, its policy only observes.
@@ -44,9 +44,9 @@ func (o observer) recordHost(ctx context.Context, d policy.Decision, name string
 	return err
 }
 
-// letThrough is the record of what is let through by d: where that is for want of anybody
+// asLetThrough returns the record of what is let through by d: where that is for want of anybody
 // who enforces a refusal, no list and no default cleared it, and its record says so.
-func letThrough(r audit.Record, d policy.Decision) audit.Record {
+func asLetThrough(r audit.Record, d policy.Decision) audit.Record {
 	if d.Would == "" {
 		return r
 	}

@@ -77,7 +77,7 @@ func TestAConnectionsEndOutlivesItsSandbox(t *testing.T) {
 	if err := c.SandboxEnded(t.Context(), "sb1", "stopped"); !errors.Is(err, io.ErrShortWrite) {
 		t.Fatalf("INCONCLUSIVE: %v", err)
 	}
-	c.Unregister("sb1") // as sandbox.remove does, whatever SandboxEnded said
+	c.Unregister("sb1") // as sandbox.removeSandbox does, whatever SandboxEnded said
 	log.FailWhen(nil)
 	told := end(second) // the gateway tells it again, as egress.reports does
 	must(t, c.SandboxLost(t.Context(), "sb1", "stopped"))

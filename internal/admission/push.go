@@ -31,8 +31,7 @@ type push struct {
 	repository string
 }
 
-// AwaitPush implements Door. What is asked about is bound to the digest of all that is
-// changed, so another push asks again.
+// AwaitPush implements Door. The question is bound to the digest of all that is changed, so another push asks again.
 func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer, error) {
 	ctx, done := door.Lasting(ctx)
 	defer done()
@@ -101,7 +100,7 @@ func (p push) subject() approval.Host {
 	return approval.Host{Name: p.ask.Name, Port: p.ask.Port, Repository: p.repository, Push: p.ask.Change.Digest()}
 }
 
-// makeRecord is one of the push.
+// makeRecord makes a record of the push.
 func (p push) makeRecord(d policy.Decision, outcome audit.Outcome) audit.Record {
 	r := hostRecord(d, outcome, p.ask.Name, p.ask.Port)
 	r.Detail[records.DetailRequest] = redact.Sealed("POST "+p.ask.Path, 256)
@@ -143,7 +142,7 @@ func (p push) decided(ctx context.Context, d policy.Decision) (door.Answer, erro
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: d.Approval}, err
 }
 
-// showRef is the name of a ref, or an option, for people. Both may have any letters, and some
+// showRef shows the name of a ref, or an option, to people. Both may have any letters, and some
 // look like others, are not seen, or have the text around them read from right to left: all
 // but ASCII is shown as its numbers. No ref has a backslash of its own.
 func showRef(text string) string {
@@ -151,7 +150,7 @@ func showRef(text string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// listRefs are what is changed, a line for each ref, with the names of the objects whole.
+// listRefs lists what is changed, a line for each ref, with the names of the objects whole.
 func (p push) listRefs() []string {
 	var lines []string
 	for _, c := range p.ask.Change.Commands {

@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 )
 
-// pushAsked is what a person is shown of a push, by which they decide.
+// pushAsked pushes, and returns what a person is shown of it, by which they decide.
 func pushAsked(t *testing.T, change gitwire.Change) (approval.Request, string) {
 	t.Helper()
 	h := newAskingHouse(t, "fail", Limits{}, underGit(t, "fail"))

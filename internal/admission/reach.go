@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
-// Reach implements Door. What is read in its course is asked about as ever, with Walk:
+// Reach implements Door. Reads in its course are asked about as ever, with Walk:
 // so a release counts as it does for any client, and only that it is read is no record.
 func (c *Controller) Reach(ctx context.Context, ask door.ReachAsk) (door.ReachAnswer, error) {
 	t, err := c.admitTenant(ctx, ask.Sandbox)

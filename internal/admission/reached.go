@@ -25,7 +25,7 @@ func (r *reached) addNames(names []string) {
 	}
 }
 
-// listSecrets are the secrets, as they may be had.
+// listSecrets lists the secrets, as they may be had.
 func (r *reached) listSecrets() (wants []secret.Want) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 
 const eventRecheck = "recheck"
 
-// Recheck judges all releases that a sandbox has, those of its ancestors included,
-// by what is known today: before it goes on after a pause, and before a copy of it
-// starts. Only advisories of malware and the policy's blocklist count, since the
-// rest was weighed when it was let in. What they refuse is recorded, and is a
-// fault.ErrForbidden that names it; so is what was found on its disk and for which
-// its policy ends it. Facts that can't be read are a fault.ErrUnavailable.
+// Recheck judges all releases that a sandbox has, those of its ancestors included, by what is known
+// today: before it goes on after a pause, and before a copy of it starts. Only advisories of
+// malware and the policy's blocklist count, since the rest was weighed when it was let in. A
+// release that they refuse is recorded, and is a fault.ErrForbidden that names it; so is what was
+// found on its disk and for which its policy ends it. Facts that can't be read are a
+// fault.ErrUnavailable.
 func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
 	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
@@ -29,9 +29,8 @@ func (c *Controller) Recheck(ctx context.Context, sandbox string) error {
 	return t.recheck(ctx, t.rejudge)
 }
 
-// RecheckCopy is Recheck of a sandbox that is about to begin as a copy. What was let
-// in under another policy than its own must be allowed by its own, too: by its lists,
-// or by a person.
+// RecheckCopy is Recheck of a sandbox that is about to begin as a copy. A release that was let in
+// under another policy than its own must be allowed by its own, too: by its lists, or by a person.
 func (c *Controller) RecheckCopy(ctx context.Context, sandbox string) error {
 	t, err := c.tenants.getTenant(sandbox)
 	if err != nil {
@@ -82,7 +81,7 @@ func (t *tenant) recheck(ctx context.Context, again rejudgement) error {
 		records.RefOf(*first), refused-1, first.Reason, first.Rule, first.RequestID)
 }
 
-// listReleases are the releases that a sandbox was served, or that were found in it,
+// listReleases lists the releases that a sandbox was served, or that were found in it,
 // whether or not they are still there; sorted.
 func (t *tenant) listReleases() []pkgref.Ref {
 	all := map[pkgref.Ref]pkgref.Ref{} // as it is called, by its one key

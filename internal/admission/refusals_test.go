@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// What is told of a run is the same while its sandbox lives and when it is over, as
+// Answers about a run are the same while its sandbox lives and when it is over, as
 // long as the log knows how often each thing was refused.
 func TestWhatARunWasRefusedIsToldAfterItsEnd(t *testing.T) {
 	h := newHouse(t, Limits{})

@@ -25,8 +25,8 @@ type Requests struct {
 	tell    func(ctx context.Context, sandbox string, hosts []string) error // see Config.TellTrust
 }
 
-// Request implements Door. What people have opened, and what the sandbox's client has
-// closed, is judged as with Connect; then the policies' rules are.
+// Request implements Door. Hosts that people have opened, and that the sandbox's client has closed,
+// are judged as with Connect; then the policies' rules are.
 func (q *Requests) Request(ctx context.Context, ask door.RequestAsk) (door.RequestAnswer, error) {
 	t, err := q.tenants.admitTenant(ctx, ask.Sandbox)
 	if err != nil {

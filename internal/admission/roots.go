@@ -152,7 +152,7 @@ func refusedLine(p Line) string {
 	return ref.String() + ": " + p.Reason
 }
 
-// findTops are the projects that a refused one is wanted by in the end; none: by nobody.
+// findTops finds the projects that a refused one is wanted by in the end; none: by nobody.
 func (s *rootsSearch) findTops(p pkgref.Ref) []pkgref.Ref {
 	var tops []pkgref.Ref
 	seen := map[pkgref.Ref]bool{p: true}

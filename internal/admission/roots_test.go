@@ -15,8 +15,7 @@ import (
 )
 
 // The roots of a run are what its commands asked for: with the version that was chosen,
-// and what is only required by a root stands under it. What nobody should be led to
-// allow is none.
+// and what is only required by a root stands under it. A release that nobody should be led to allow is none.
 func TestRootsAreWhatWasAskedFor(t *testing.T) {
 	h := newHouse(t, Limits{})
 	ctx := t.Context()

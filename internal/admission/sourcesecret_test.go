@@ -19,7 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/vault"
 )
 
-// What the daemon has for itself, and the sandbox never.
+// The secrets that the daemon has for itself, and the sandbox never.
 const (
 	clientSecret = "canary-of-the-client-itself"
 	vaultToken   = "hvs.canary-of-the-vaults-token"

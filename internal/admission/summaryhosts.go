@@ -49,8 +49,7 @@ func (l *hostLines) addRecord(r audit.Record) bool {
 	return true
 }
 
-// clearWaiting takes back that a host waits, if a record of it tells that it was answered. What
-// was refused of it until then was that it waited.
+// clearWaiting takes back that a host waits, if a record of it tells that it was answered. Until then it was refused for waiting.
 func (l *hostLines) clearWaiting(h *Host, r audit.Record) {
 	if r.Outcome == audit.Pending || !l.waits[r.Approval] {
 		return

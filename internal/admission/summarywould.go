@@ -43,7 +43,7 @@ func (l *wouldLines) addName(r audit.Record) {
 	l.hosts[i].line.Count += max(1, r.Count)
 }
 
-// listNames are the hosts that were connected to, and the names that were only asked for; not
+// listNames lists the hosts that were connected to, and the names that were only asked for; not
 // those of which hosts tells that the connection was refused.
 func (l *wouldLines) listNames(hosts []Host) []RefusedName {
 	names := []RefusedName{}

@@ -92,7 +92,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *provenance
 	disk := provenance.Config{Book: t.book, Served: t.served, Policy: t.policy, Most: config.Limits.Inventory, Sandbox: r.Sandbox, Logger: config.Logger}
 	if r.Token == "" { // a token is told nothing of what others were served
 		disk.Earlier = func(ctx context.Context, release pkgref.Ref) ([]audit.Record, error) {
-			return t.mayHave(ctx, earlier, release)
+			return t.usableRecords(ctx, earlier, release)
 		}
 	}
 	t.disk = provenance.New(disk)

@@ -30,7 +30,7 @@ type goneSandbox struct {
 	exceeded bool // and the log says that there were more
 }
 
-// getGone is what is kept of a sandbox.
+// getGone returns what is kept of a sandbox.
 func (a *afterlife) getGone(sandbox string) *goneSandbox {
 	a.mu.Lock()
 	defer a.mu.Unlock()

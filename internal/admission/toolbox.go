@@ -206,7 +206,7 @@ func (c *toolCall) makeCall(ctx context.Context) (a door.ToolAnswer, over bool, 
 		}
 		return door.ToolAnswer{}, false, err
 	}
-	began, err := c.t.book.Append(ctx, c.beginRecord())
+	began, err := c.t.book.Append(ctx, c.recordOfBegin())
 	if err != nil {
 		undo()
 		return door.ToolAnswer{}, true, err
@@ -216,8 +216,8 @@ func (c *toolCall) makeCall(ctx context.Context) (a door.ToolAnswer, over bool, 
 	return a, true, err
 }
 
-// runCall makes a call that is on record, and records how it ended. What the guest gave up is
-// ended, and so is every call of a sandbox that ends.
+// runCall makes a call that is on record, and records how it ended. A call that the guest gave up
+// is ended, and so is every call of a sandbox that ends.
 func (c *toolCall) runCall(ctx context.Context, began audit.Record) (door.ToolAnswer, error) {
 	at := time.Now()
 	result, failed := c.tool.Call(door.ClientOf(ctx), tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text(), Judged: c.judged})
@@ -234,9 +234,9 @@ func (c *toolCall) runCall(ctx context.Context, began audit.Record) (door.ToolAn
 	return door.ToolAnswer{Outcome: door.ToolAnswered, Result: jsontext.Value(result), RequestID: began.RequestID}, nil
 }
 
-// beginRecord is the record that a call begins: the digest of its arguments, and not they, unless
+// recordOfBegin returns the record that a call begins: the digest of its arguments, and not they, unless
 // the tool's declaration says so.
-func (c *toolCall) beginRecord() audit.Record {
+func (c *toolCall) recordOfBegin() audit.Record {
 	text := c.arguments.Text()
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Started, User: c.t.run.User,

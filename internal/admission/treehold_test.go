@@ -133,7 +133,7 @@ func TestAnInstallIsOneRequest(t *testing.T) {
 	}
 }
 
-// What was not shown is held by itself, and says so.
+// A release that was not shown is held by itself, and says so.
 func TestWhatATreeDidNotShowIsHeld(t *testing.T) {
 	h, _ := newTreeHouse(t, "fail", Limits{}, "rich", "mdurl")
 	a, err := h.Await(t.Context(), awaiting("rich", "1.0"))
@@ -158,7 +158,7 @@ func TestWhatATreeDidNotShowIsHeld(t *testing.T) {
 	}
 }
 
-// What can't be resolved is asked for as before, with all metadata that was read
+// A request that can't be resolved is made as before, with all metadata that was read
 // meanwhile, and says why.
 func TestAnInstallThatCannotBeResolved(t *testing.T) {
 	for _, c := range []struct {

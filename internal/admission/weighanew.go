@@ -20,8 +20,9 @@ type weighing struct {
 	last [3]int
 }
 
-// hasNews tells whether anything was read or withheld since, so that a command that does nothing costs nothing.
-func (w *weighing) hasNews(l *ledger.Ledger, withheld int) bool {
+// noteCounts notes how much was read and withheld, and tells whether that is more than before, so
+// that a command that does nothing costs nothing.
+func (w *weighing) noteCounts(l *ledger.Ledger, withheld int) bool {
 	edges, requirements := l.Counts()
 	now := [3]int{edges, requirements, withheld}
 	w.mu.Lock()
@@ -64,7 +65,7 @@ func weighAnew(ctx context.Context, t *tenant) {
 			withheld[project], whole[project] = r, r.Detail[records.DetailWhat] != records.WhatIndex
 		}
 	}
-	if len(projects) == 0 || !t.weighed.hasNews(t.ledger, len(projects)) {
+	if len(projects) == 0 || !t.weighed.noteCounts(t.ledger, len(projects)) {
 		return
 	}
 	lacking := t.ledger.Unmet(projects, whole)

@@ -23,8 +23,8 @@ type osvEvent struct {
 	Limit        *string `json:"limit"`
 }
 
-// meantVersions says which versions are, of malware and of a vulnerability alike. What can't be
-// read is widened, never dropped: then all versions are meant.
+// meantVersions says which versions are, of malware and of a vulnerability alike. A range that
+// can't be read is widened, never dropped: then all versions are meant.
 func (a *osvAffected) meantVersions(ecosystem pkgref.Ecosystem) (m policy.Malware, widened bool) {
 	for _, v := range a.Versions {
 		if canonical, ok := canonicalVersion(ecosystem, v); ok {

@@ -12,7 +12,7 @@ import (
 // with a policy that allows everything, what is refused is refused for it.
 type permissiveVerdict struct{ permissive *policy.Policy }
 
-func newVerdict() (permissiveVerdict, error) {
+func newPermissiveVerdict() (permissiveVerdict, error) {
 	p, err := policy.Parse("", []byte("packages:\n  default: allow\n"))
 	return permissiveVerdict{p}, err
 }
@@ -39,7 +39,7 @@ func (db *DB) Check(pkg pkgref.Ref) (api.PackageFacts, error) {
 	if err != nil {
 		return api.PackageFacts{}, err
 	}
-	v, err := newVerdict()
+	v, err := newPermissiveVerdict()
 	if err != nil {
 		return api.PackageFacts{}, err
 	}

@@ -3,7 +3,7 @@ package advisory
 // maxNear is the largest distance that counts as near.
 const maxNear = 2
 
-// countEdits is the number of letters that must be added, left out, exchanged or
+// countEdits counts the letters that must be added, left out, exchanged or
 // swapped with their neighbour to make b of a, no letter twice; maxNear+1 if
 // there are more than maxNear.
 func countEdits(a, b string) int {

@@ -197,7 +197,7 @@ func (i *importing) openPath() (*hostpath.Path, error) {
 	return p, nil
 }
 
-// readDirectory is read of a directory of records.
+// readDirectory reads a directory of records.
 func (i *importing) readDirectory(ctx context.Context, p *hostpath.Path, s *source) ([]byte, error) {
 	if i.job.Popular != "" {
 		return nil, fault.Invalid("%s is a directory, and a popularity list is a file", i.describeImported())

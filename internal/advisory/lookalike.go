@@ -46,7 +46,7 @@ func foldLookalikes(name string) string {
 	return strings.ReplaceAll(name, "i", "l") // I and l, where case is lost
 }
 
-// splitWords are the parts of a name between separators.
+// splitWords splits a name at its separators.
 func splitWords(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_.~@/", r) })
 }
@@ -72,7 +72,7 @@ const (
 	twoLettersFrom = 8
 )
 
-func mayDiffer(length int) int {
+func mostDifference(length int) int {
 	switch {
 	case length >= twoLettersFrom:
 		return 2
@@ -88,7 +88,7 @@ func mayDiffer(length int) int {
 func differing(name, popular string) int {
 	length := min(len(name), len(popular))
 	total := countEdits(name, popular)
-	if total == 0 || total > mayDiffer(length) {
+	if total == 0 || total > mostDifference(length) {
 		return 0
 	}
 	if name[0] != popular[0] && (total > 1 || length < anyLetterFrom) {
@@ -102,7 +102,7 @@ func differing(name, popular string) int {
 		if a[i] == b[i] {
 			continue
 		}
-		if countEdits(a[i], b[i]) > mayDiffer(max(len(a[i]), len(b[i]))) {
+		if countEdits(a[i], b[i]) > mostDifference(max(len(a[i]), len(b[i]))) {
 			return 0
 		}
 	}

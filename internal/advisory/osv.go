@@ -167,7 +167,7 @@ func (r *reading) addMalicious(m malicious) {
 	r.malicious[i].malware = joinMalware(r.malicious[i].malware, m.malware)
 }
 
-// joinMalware is what one advisory says of a package in two places, versions repeated.
+// joinMalware joins what one advisory says of a package in two places, versions repeated.
 func joinMalware(a, b policy.Malware) policy.Malware {
 	if a.Every || b.Every {
 		return policy.Malware{ID: a.ID, Every: true}

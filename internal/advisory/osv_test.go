@@ -15,7 +15,7 @@ import (
 )
 
 // TestAffected: which versions an affected entry is about, in each of the ways
-// in which records say it. What can't be read means every version.
+// in which records say it. A range that can't be read means every version.
 func TestAffected(t *testing.T) {
 	every := policy.Malware{Every: true}
 	versions := func(v ...string) policy.Malware { return policy.Malware{Versions: v} }

@@ -128,7 +128,7 @@ func nameOf(line string) (string, error) {
 	return line, nil
 }
 
-// encodeList is how a list is kept.
+// encodeList encodes a list as it is kept.
 func (l *nameList) encodeList() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s\n", ecosystemHeader, l.ecosystem)

@@ -131,7 +131,7 @@ func (p *popularity) twoLetters(name string) *policy.Lookalike { return p.differ
 
 // differing finds the most popular name that differs in n letters.
 func (p *popularity) differing(name string, n int) *policy.Lookalike {
-	if mayDiffer(len(name)+n) < n {
+	if mostDifference(len(name)+n) < n {
 		return nil
 	}
 	set, best := letters(name), int32(len(p.names))

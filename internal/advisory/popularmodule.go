@@ -43,7 +43,7 @@ func withoutMajor(s string) string {
 	return s
 }
 
-// gives reports a host without owners in its paths on which everybody can have
+// forEverybody reports a host without owners in its paths on which everybody can have
 // a name.
 func (m module) forEverybody() bool { return m.owner == "" && m.host == "gopkg.in" }
 

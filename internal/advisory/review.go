@@ -76,11 +76,11 @@ func (db *DB) ReviewDue() bool {
 	return err != nil || string(seen) != g.malware
 }
 
-// Review reads the whole log, record by record, for releases that were served
-// or found installed and are known to be malicious now. For each, and each
-// advisory, that no alarm tells of yet it appends one; these are returned. What
-// is let in while it reads was judged by the facts of that moment. Each sandbox has an alarm of its own, with its run and
-// owner, so that whoever asks about any of these finds it; an answer has one for all of a release's.
+// Review reads the whole log, record by record, for releases that were served or found installed and
+// are known to be malicious now. For each, and each advisory, that no alarm tells of yet it appends
+// one; these are returned. A release that is let in while it reads was judged by the facts of that
+// moment. Each sandbox has an alarm of its own, with its run and owner, so that whoever asks about
+// any of these finds it; an answer has one for all of a release's.
 func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, error) {
 	db.reviews.Lock()
 	defer db.reviews.Unlock()
@@ -88,14 +88,15 @@ func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, e
 	if g.damage != nil {
 		return nil, g.damage
 	}
-	v, err := newVerdict()
+	v, err := newPermissiveVerdict()
 	if err != nil {
 		return nil, err
 	}
 	alarms := &raised{all: []api.AdvisoryAlarm{}, at: map[sighting]int{}}
 	for r := (&review{more: true}); r.more; {
-		// What is before could be kept, and has its alarms by now. Those who have had theirs take up room until they are
-		// forgotten, so that a way through the whole log would get no further than the last one.
+		// All before that could be kept, and has its alarms by now. Those who have had theirs take up room
+		// until they are forgotten, so that a way through the whole log would get no further than the last
+		// one.
 		r = &review{facts: g, verdict: v, from: r.next, alarms: map[sighting]*seen{}}
 		if err := r.readLog(ctx, log); err != nil {
 			return alarms.all, err

@@ -20,7 +20,7 @@ type osvSeverity struct {
 }
 
 // severityOf is the highest that a record says of itself: by its vectors, by words, by the
-// word of its database. What can't be read says nothing; if nothing does, it is unknown.
+// word of its database. A score that can't be read says nothing; if none says something, it is unknown.
 func severityOf(scores []osvSeverity, database jsontext.Value) policy.Severity {
 	worst := policy.SeverityUnknown
 	for _, s := range scores {

@@ -25,7 +25,7 @@ func flaw(id, ecosystem, name, rest string) string {
 		"affected":[{"package":{"ecosystem":%q,"name":%q},%s}],"database_specific":{"cwe_ids":["CWE-400"]}}`, id, id[len(id)-1:], ecosystem, name, rest)
 }
 
-// TestSeverity: of each form in which records say it. What can't be read says nothing.
+// TestSeverity: of each form in which records say it. A score that can't be read says nothing.
 func TestSeverity(t *testing.T) {
 	for _, tt := range []struct {
 		what, score string

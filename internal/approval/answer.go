@@ -346,9 +346,9 @@ func (q *Queue) refuseAnswer(ctx context.Context, who, id string, e *Entry, why 
 	return why
 }
 
-// Revoke ends an answer now: later asks wait for a person again. What it let in
-// before stays where it is. Only an answer that holds can be revoked; of a tree those
-// of all its members are.
+// Revoke ends an answer now: later asks wait for a person again. Packages that it let in before
+// stay where they are. Only an answer that holds can be revoked; of a tree those of all its members
+// are.
 func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, error) {
 	if len(reason) > maxLong {
 		return Request{}, fault.Invalid("the reason has %d bytes; %d are the limit", len(reason), maxLong)

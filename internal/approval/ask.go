@@ -117,7 +117,7 @@ func coversFiles(shown []string, files []File) bool {
 	return len(files) > 0
 }
 
-// joinRequest adds an ask to a pending request. What it knows already is no change.
+// joinRequest adds an ask to a pending request. Facts that it knows already are no change.
 func (q *Queue) joinRequest(ctx context.Context, e Entry, ask Ask, now time.Time) (Request, error) {
 	changes, err := q.joining(ctx, e, ask, now)
 	if err != nil {

@@ -212,7 +212,7 @@ func (b *board) groupOf(ask Ask, now time.Time, pause time.Duration) string {
 	return own.group
 }
 
-// countWaiting is how many requests wait, trees counting as one, and how many releases.
+// countWaiting counts the requests that wait, trees as one, and the releases.
 func (b *board) countWaiting(ask Ask) (requests, releases count) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -110,8 +110,8 @@ func applyChange(e Entry, c change) Entry {
 	return e
 }
 
-// isQuiet tells that a change of e is no event: the tree's own tells of it. Who was told
-// of a request before it was in a tree is told of its answer, too.
+// isQuiet tells that a change of e is no event: the tree's own tells of it. A listener that was
+// told of a request before it was in a tree is told of its answer, too.
 func (c change) isQuiet(e Entry) bool {
 	if c.tree == "" {
 		return false

@@ -165,7 +165,7 @@ func clipEvidence(e *evidence.Evidence, l evidence.List, most map[evidence.Order
 	e.Cut[l.Name] = cut
 }
 
-// mergeCuts are the cuts of both.
+// mergeCuts merges the cuts of both.
 func mergeCuts(known, more map[string]evidence.Cut) map[string]evidence.Cut {
 	merged := maps.Clone(known)
 	for name, cut := range more {
@@ -226,7 +226,7 @@ func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, cha
 }
 
 // lacksEvidence tells that some list is shorter than it was: there is no room for more.
-// What is known only ever grows, or asks in turn would change it for ever.
+// The facts only ever grow, or asks in turn would change it for ever.
 func lacksEvidence(e, was evidence.Evidence) bool {
 	before := was.Lists()
 	for i, l := range e.Lists() {

@@ -79,9 +79,9 @@ func TestExpiryUnrecorded(t *testing.T) {
 	})
 }
 
-// TestWhatExpiredStaysExpired: an approval that is over by the host's clock is over for
-// good, on record, also when that goes back. What is asked and answered meanwhile can be
-// answered, and lasts no longer than was said.
+// TestWhatExpiredStaysExpired: an approval that is over by the host's clock is over for good, on
+// record, also when that goes back. Requests that come meanwhile can be answered, and their answers
+// last no longer than was said.
 func TestWhatExpiredStaysExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

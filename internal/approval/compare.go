@@ -63,8 +63,8 @@ func otherFiles(last Entry, files []File) []string {
 	return changes
 }
 
-// differing tells what the evidence of two releases has differently. What one of
-// them does not tell at all is not compared.
+// differing tells what the evidence of two releases has differently. A thing that one of them does
+// not tell at all is not compared.
 func differing(last Entry, now evidence.Evidence) []string {
 	var changes []string
 	was := last.Evidence

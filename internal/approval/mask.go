@@ -5,8 +5,8 @@ import "slices"
 // mask takes secrets out of a text.
 type mask func(text string) string
 
-// maskAsk is an ask whose free text has no secrets: what agents, publishers and those who
-// start runs wrote. What names the matter stays as it is: a person decides about just that.
+// maskAsk returns an ask whose free text has no secrets: what agents, publishers and those who
+// start runs wrote. The words that name the matter stay as they are: a person decides about just that.
 func (m mask) maskAsk(ask Ask) Ask {
 	ask.Evidence = ask.Evidence.Apart()
 	for _, text := range append(ask.Evidence.Texts(), &ask.Task, &ask.Because, &ask.Reason, &ask.PolicyName) {

@@ -199,7 +199,7 @@ func (q *Queue) tellWaiters(b Batch) {
 	q.lookForExpired()
 }
 
-// lookForExpired has what is over recorded.
+// lookForExpired has those recorded whose time is over.
 func (q *Queue) lookForExpired() {
 	select {
 	case q.wake <- struct{}{}:
@@ -281,8 +281,7 @@ func (q *Queue) reload(ctx context.Context, changes []change) error {
 	return nil
 }
 
-// checkCurrent is called by whatever only reads: with a store that is behind the log
-// there is no answer.
+// checkCurrent is called by whatever only reads: while the store is behind the log it returns an error.
 func (q *Queue) checkCurrent(ctx context.Context) error {
 	q.mu.Lock()
 	lagging := q.lagging

@@ -18,12 +18,12 @@ type requestReader struct {
 	group int // of how many requests of a group names are compared
 }
 
-// getRequest is a request as nobody in particular sees it, without what it is told with.
+// getRequest returns a request as nobody in particular sees it, without what it is told with.
 func (d requestReader) getRequest(ctx context.Context, id string) (Request, error) {
 	return d.getFor(ctx, id, "")
 }
 
-// getFor is a request as the run sees it that asks.
+// getFor returns a request as the run sees it that asks.
 func (d requestReader) getFor(ctx context.Context, id, run string) (Request, error) {
 	e, err := d.store.Get(ctx, id)
 	if err != nil {

@@ -47,8 +47,7 @@ func (q *Queue) reconcile(ctx context.Context) error {
 // may have it, if a crash, or the store, kept it from being made anew.
 func erases(rec audit.Record) bool { return rec.Kind == audit.KindLog && rec.Outcome == audit.Erased }
 
-// resume is the first record to look at. What the store has last must be in the
-// log, or the store is of another log.
+// resume is the first record to look at. The store's last record must be in the log, or the store is of another log.
 func (q *Queue) resume(ctx context.Context) (from uint64, err error) {
 	pos, err := q.cfg.Store.Position(ctx)
 	if err != nil || pos.At.IsZero() {
@@ -139,7 +138,7 @@ func (q *Queue) settlePosition(ctx context.Context) error {
 	}
 	q.write.Lock()
 	defer q.write.Unlock()
-	// Whoever wrote a record up to end has given q.write back, and with that the
+	// The writer of a record up to end has given q.write back, and with that the
 	// store has it, or it is owed.
 	if err := q.ready(ctx); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// What a record's Detail holds, beside its own fields. People's words and names
+// The keys that a record's Detail holds, beside its own fields. People's words and names
 // (User, Task, the answer's Reason) stand in the record's fields only.
 const (
 	detailEvent      = "event"
@@ -69,7 +69,7 @@ func (c change) outcome() audit.Outcome {
 	return audit.Pending
 }
 
-// makeRecord is the change as the log has it; fromRecord reads it back.
+// makeRecord makes the record of the change; fromRecord reads it back.
 func (c change) makeRecord() (audit.Record, error) {
 	r := audit.Record{
 		Kind: audit.KindApproval, Outcome: c.outcome(), Approval: c.id,

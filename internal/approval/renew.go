@@ -14,7 +14,7 @@ func (q *Queue) Renew(ctx context.Context) error {
 	return renewQueue(ctx, q)
 }
 
-// renewQueue is Queue.Renew; the caller holds q.write.
+// renewQueue does what Queue.Renew does; the caller holds q.write.
 func renewQueue(ctx context.Context, q *Queue) error {
 	if err := q.cfg.Store.Reset(ctx); err != nil {
 		return err

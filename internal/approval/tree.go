@@ -19,8 +19,7 @@ const (
 	maxNotes    = 20
 )
 
-// Member is a release of a tree. What it is, who wants it and its evidence are in
-// its own request.
+// Member is a release of a tree. Its own request says what it is, who wants it and with which evidence.
 type Member struct {
 	ID      string     `json:"id"` // of its own request
 	Package pkgref.Ref `json:"package"`
@@ -113,7 +112,7 @@ func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
 	return asks, nil
 }
 
-// filing is a tree on its way into the queue. Whoever has one holds Queue.write.
+// filing is a tree on its way into the queue. Its holder holds Queue.write.
 type filing struct {
 	*Queue
 	tree    TreeAsk

@@ -127,7 +127,7 @@ func foldRune(r rune) rune {
 	return foldASCII(least)
 }
 
-// foldASCII is for the few letters outside ASCII whose fold is in it (the
+// foldASCII folds the few letters outside ASCII whose fold is in it (the
 // Kelvin sign is a k).
 func foldASCII(r rune) rune {
 	if 'A' <= r && r <= 'Z' {

@@ -75,7 +75,7 @@ func (c *zipContent) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkEnd is what a member's last Read returns.
+// checkEnd checks a member at its end; a member's last Read returns its error.
 func (c *zipContent) checkEnd() error {
 	if c.read != c.member.Size {
 		return fault.Invalid("a member of the archive is smaller than the directory says")

@@ -49,14 +49,14 @@ type directoryReader struct {
 	rest  []byte
 }
 
-func (d *directoryReader) readDirectory(p []byte) error {
+func (d *directoryReader) readFull(p []byte) error {
 	d.left -= int64(len(p))
 	_, err := io.ReadFull(d.r, p)
 	return broken(err, "the archive's directory is not as long as its end says")
 }
 
 func (d *directoryReader) readEntry(m *zipMember, n int) error {
-	if err := d.readDirectory(d.fixed[:]); err != nil {
+	if err := d.readFull(d.fixed[:]); err != nil {
 		return err
 	}
 	f, le := d.fixed[:], binary.LittleEndian
@@ -68,7 +68,7 @@ func (d *directoryReader) readEntry(m *zipMember, n int) error {
 		d.rest = make([]byte, need)
 	}
 	d.rest = d.rest[:path+extra+comment]
-	if err := d.readDirectory(d.rest); err != nil {
+	if err := d.readFull(d.rest); err != nil {
 		return err
 	}
 	m.flags, m.method, m.crc = le.Uint16(f[8:]), le.Uint16(f[10:]), le.Uint32(f[16:])

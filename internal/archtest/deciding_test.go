@@ -21,8 +21,8 @@ func decideNothing() map[string]string {
 	}
 }
 
-// TestFilesThatDecideHaveBeenSeen: a file that a flag names may lie where an agent could write. Who reads one
-// that decides something does so by readDeciding or loadDeciding.
+// TestFilesThatDecideHaveBeenSeen: a file that a flag names may lie where an agent could write.
+// Code that reads one that decides something does so by readDeciding or loadDeciding.
 func TestFilesThatDecideHaveBeenSeen(t *testing.T) {
 	used, asking := map[string]bool{}, 0
 	for _, f := range tree(t) {

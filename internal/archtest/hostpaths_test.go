@@ -16,7 +16,7 @@ func byName() map[string][]string {
 }
 
 // TestSourcesAreOpenedByHostpath: a mount's source is what somebody asked for, and lies where
-// others may write. Whoever passes its name to a call that resolves it resolves it once more.
+// others may write. Code that passes its name to a call that resolves it resolves it once more.
 func TestSourcesAreOpenedByHostpath(t *testing.T) {
 	sources := 0
 	for _, f := range tree(t) {

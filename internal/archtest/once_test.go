@@ -54,7 +54,7 @@ func cuts(e ast.Expr) bool {
 func TestOneCacheInMemory(t *testing.T) {
 	for _, f := range tree(t) {
 		for _, imp := range f.imports {
-			// strangers.go has a queue: the oldest goes first, whatever is used. What store.go forgets are
+			// strangers.go has a queue: the oldest goes first, whatever is used. store.go forgets
 			// files, of which it passes over those that are open or can't be moved.
 			if imp == "container/list" && !below(f.pkg, "internal/lru") && !strings.HasSuffix(f.path, "daemon/strangers.go") && f.path != "internal/cache/store.go" {
 				t.Errorf("%s keeps a list of its own; a cache is lru.Cache", f.path)

@@ -28,7 +28,7 @@ func TestStartsHaveOneWay(t *testing.T) {
 				return true // of a package, such as unix
 			}
 			if _, home := homes[f.path]; !home {
-				t.Errorf("%s asks the keeper for a process by itself; Table.begin of internal/sandbox/commands does that", f.path)
+				t.Errorf("%s asks the keeper for a process by itself; Table.beginProcess of internal/sandbox/commands does that", f.path)
 			}
 			homes[f.path] = true
 			return true

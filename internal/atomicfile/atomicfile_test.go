@@ -36,7 +36,7 @@ func alone(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// Who has the old file open reads the old content to its end; who opens it anew reads
+// A reader that has the old file open reads the old content to its end; who opens it anew reads
 // the new one. Nothing is left beside.
 func TestReplace(t *testing.T) {
 	for name, replace := range map[string]func(string, []byte, fs.FileMode) error{
@@ -83,7 +83,7 @@ func TestLinksAreReplaced(t *testing.T) {
 	}
 }
 
-// What can't take the name leaves all as it was.
+// A file that can't take the name leaves all as it was.
 func TestFailureLeavesAllAsItWas(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")

@@ -151,7 +151,7 @@ func TestChangedHashesBesideASealedSegmentAreFound(t *testing.T) {
 	}
 }
 
-// Who has the key that was replaced can't go on in its name.
+// A holder of the key that was replaced can't go on in its name.
 func TestAReplacedKeySignsNothingAfterwards(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{})

@@ -27,7 +27,7 @@ func (t stampTime) knownTime() time.Time {
 	return t.wall
 }
 
-// stampTime is the time of the records that are written now. The order of times is that
+// stampTime returns the time of the records that are written now. The order of times is that
 // of the numbers; what the host's clock says stands beside it.
 func (w *writer) stampTime(r clock.Reading) stampTime {
 	at := stampTime{time: r.Now.UTC().Round(0)}
@@ -82,7 +82,7 @@ func clockText(at time.Time) string { return at.UTC().Round(0).Format(time.RFC33
 func inSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
 // NoteClock records a jump of the clock, or its end, if no record that came by has done
-// that. Whoever lets time pass without records calls it now and then.
+// that. A caller that lets time pass without records calls it now and then.
 func (l *FileLog) NoteClock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 
 // End returns the number that the next record will have (all before are durable
 // and can be read), and a channel that is closed once there is another record.
-// Whoever follows the log reads up to next, then waits for the channel: nothing
+// A follower of the log reads up to next, then waits for the channel: nothing
 // is missed between the two, and no append waits for a follower.
 func (l *FileLog) End() (next uint64, grown <-chan struct{}) {
 	l.mu.Lock()

@@ -87,7 +87,7 @@ func (e erasure) isOf(entry personalEntry) bool {
 	return chosen && (e.shared || !entry.Shared)
 }
 
-// begun is an erasure as its record tells of it.
+// begunErasure is an erasure as its record tells of it.
 type begunErasure struct{ records, shared string }
 
 // watchErasure remembers which erasures have begun and not ended.

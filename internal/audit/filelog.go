@@ -61,7 +61,7 @@ const maxBatch = 1 << 20
 //
 // Not guaranteed: when the disk refuses both to sync a record and to take it
 // back, or power fails between the two, the record can be in the log after the
-// next Open though Append failed. What it records then did not happen.
+// next Open though Append failed. The things that it records then did not happen.
 type FileLog struct {
 	dir     string
 	options Options

@@ -80,7 +80,7 @@ func (f *follower) close() error {
 	return first
 }
 
-// runFollower is the follower's goroutine.
+// runFollower runs in the follower's goroutine.
 func (l *FileLog) runFollower() {
 	f := &l.follower
 	defer close(f.done)

@@ -8,7 +8,7 @@ import (
 )
 
 // Healthy says whether a record could be written now, without writing one: nil, or
-// why not. What a failed write left behind is mended on the way. It waits for the
+// why not. It mends on the way what a failed write left behind. It waits for the
 // batch that is being written, at most as long as ctx.
 func (l *FileLog) Healthy(ctx context.Context) error {
 	result := make(chan error, 1)

@@ -13,7 +13,7 @@ type marks struct {
 	of map[uint64][]int64 // by the segment's first record: the offsets of every markEvery-th
 }
 
-// noteMark tells that a segment's record begins at an offset.
+// noteMark notes that a segment's record begins at an offset.
 func (m *marks) noteMark(first, seq uint64, offset int64) {
 	n := seq - first
 	if n%markEvery != 0 {

@@ -85,8 +85,8 @@ func readTail(path string) (notesTail, error) {
 	return notesTail{size: size, notes: notes, start: start}, nil
 }
 
-// takeLast takes the last checkpoint that proves itself. What follows it must be
-// no more than a crash can tear, and is cut off before the next is written.
+// takeLast takes the last checkpoint that proves itself. The rest behind it must be no more than a
+// crash can tear, and is cut off before the next is written.
 func (f *follower) takeLast(tail notesTail) error {
 	ring, err := checkpoint.NewKeyring(strings.Join(f.keys, "\n"))
 	if err != nil {

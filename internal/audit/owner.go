@@ -108,7 +108,7 @@ func (o *ownerEntries) entryOf(id ownerID) (*ownerEntry, error) {
 	return made, nil
 }
 
-// forgetEntries has the next record of each run begin another entry.
+// forgetEntries makes the next record of each run begin another entry.
 func (o *ownerEntries) forgetEntries() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -109,7 +109,7 @@ func (e *personalEntry) proves() bool {
 	return err == nil && of == e.Of
 }
 
-// encodeRest is the entry's line after its number, newline included.
+// encodeRest encodes the entry's line after its number, newline included.
 func (e *personalEntry) encodeRest() ([]byte, error) {
 	unnumbered := *e
 	unnumbered.Seq = 0
@@ -173,9 +173,8 @@ func (p *personalReader) findEntry(of string) (personalEntry, bool, error) {
 	return e, ok, nil
 }
 
-// readPersonal reads a personal file; one that is not there has nothing. What a
-// crash tore, or somebody changed, is passed over: the record it belonged to
-// has no data then.
+// readPersonal reads a personal file; one that is not there has nothing. An entry that a crash
+// tore, or somebody changed, is passed over: the record it belonged to has no data then.
 func readPersonal(path string) ([]personalEntry, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -117,7 +117,7 @@ func logKeys(dir string) (checkpoint.Keyring, error) {
 	return checkpoint.NewKeyring(strings.Join(keys, "\n"))
 }
 
-// findLine is a record's line, without its newline.
+// findLine finds a record's line, without its newline.
 func findLine(dir string, record uint64) ([]byte, error) {
 	segments, err := listSegments(dir)
 	if err != nil {

@@ -88,9 +88,9 @@ func treeReader(file io.ReaderAt) tlog.HashReader {
 	})
 }
 
-// hashTree is the tree with its file: all hashes in the order of
-// tlog.StoredHashIndex, 32 bytes each. What is in it can be made again from the
-// segments; only what a checkpoint covers is known to be on the disk.
+// hashTree is the tree with its file: all hashes in the order of tlog.StoredHashIndex, 32 bytes
+// each. All of it can be made again from the segments; only what a checkpoint covers is known to be
+// on the disk.
 type hashTree struct {
 	frontier
 
@@ -101,7 +101,7 @@ type hashTree struct {
 
 const treeBuffer = 1 << 20
 
-// pushLeaf adds a leaf; it is in the file after flush. On an error the leaf was not
+// pushLeaf adds a leaf; it is in the file after flushLeaves. On an error the leaf was not
 // added.
 func (t *hashTree) pushLeaf(leaf tlog.Hash) error {
 	if len(t.buffer) >= treeBuffer {

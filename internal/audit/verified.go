@@ -21,7 +21,7 @@ type proof struct {
 }
 
 // OpenVerified verifies a log as Verify does and opens it for reading. The Reader is nil if
-// the log is not sound. What it yields is what was verified: a record, or personal data, that
+// the log is not sound. It yields what was verified: a record, or personal data, that
 // has changed since ends the reading with fault.ErrConflict, and what has come since is not
 // there. In the directory scratch, which nobody else may write, it needs room for 32 bytes a
 // record; Close gives it free.

@@ -51,13 +51,13 @@ func (v *verifier) readSegments(ctx context.Context) error {
 	}
 	v.verdict.Records = uint64(v.tree.size)
 	if !v.stopped && v.met < len(v.marks) {
-		v.endsEarly(v.marks[len(v.marks)-1])
+		v.reportEarlyEnd(v.marks[len(v.marks)-1])
 	}
 	return nil
 }
 
-// endsEarly tells of records that a checkpoint covers, and that are not there.
-func (v *verifier) endsEarly(m mark) {
+// reportEarlyEnd reports records that a checkpoint covers, and that are not there.
+func (v *verifier) reportEarlyEnd(m mark) {
 	whose := "a checkpoint of the log"
 	if m.kept {
 		whose = "a checkpoint that you kept"
@@ -195,7 +195,7 @@ func (v *verifier) tellProgress(before int64, file *lineFile) {
 	}
 }
 
-// endOfSealed has read all records that the leaves promise; there must be no more.
+// endOfSealed checks, after all records that the leaves promise, that there are no more.
 func (v *verifier) endOfSealed(s segment, lines *bufio.Reader, before int64) error {
 	if _, err := lines.ReadByte(); !errors.Is(err, io.EOF) {
 		v.reportBad(uint64(v.tree.size), s.fileName(), 0, "the sealed segment has more in it than its %d records, or is damaged behind them", s.count)

@@ -57,7 +57,7 @@ func (w *writer) oweRecord(r Record) error {
 	return err
 }
 
-// runWriter is the writer's goroutine: it takes what has come together while the last
+// runWriter runs in the writer's goroutine: it takes what has come together while the last
 // batch was on its way to the disk, and makes it durable at once.
 func (l *FileLog) runWriter() {
 	defer close(l.done)

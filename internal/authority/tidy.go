@@ -40,7 +40,7 @@ func (h *Hosts) Tidy(before time.Time, spared [][]string) (removed int, err erro
 	return removed, errors.Join(errs...)
 }
 
-// tidyFolder removes one of them, if it is to go. What is half removed is no authority any more.
+// tidyFolder removes one of them, if it is to go. A half-removed authority is none any more.
 func (h *Hosts) tidyFolder(folder fs.DirEntry, before time.Time, keep map[string]bool) (gone bool, err error) {
 	set := folder.Name()
 	path := filepath.Join(h.dir, set)

@@ -117,7 +117,7 @@ func agents() []program {
 			"copilot-instructions.md", "*.instructions.md", "*.prompt.md", "*.agent.md", "*.chatmode.md", "*.mdc",
 			".cursorrules", ".windsurfrules", ".clinerules*", ".roo*", ".goosehints*", ".openhands_instructions", ".augment-guidelines", ".augment*", ".kilocoderules*", ".continuerules",
 			".rules", ".airules", "airules.md", ".junie*", ".amazonq*", ".replit.md", "replit.md",
-			// What agents are told to leave alone, and would read without it.
+			// The files that agents are told to leave alone, and would read without it.
 			".cursorignore", ".cursorindexingignore", ".claudeignore", ".geminiignore", ".codeiumignore", ".clineignore", ".aiexclude", ".gooseignore", ".qwenignore", ".crushignore", ".copilotignore", ".llmignore",
 		}},
 	}

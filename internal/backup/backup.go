@@ -72,7 +72,7 @@ type Report struct {
 	NotWhole []string
 }
 
-// Write writes an archive of the state directory. What it has is relative to that. The error
+// Write writes an archive of the state directory. Its entries are relative to that. The error
 // is a fault with a sentence; what was written until then is of no use.
 func Write(ctx context.Context, to io.Writer, o Options) (Report, error) {
 	if err := o.checkKeys(); err != nil {
@@ -182,7 +182,7 @@ func (b *writer) databases(ctx context.Context) error {
 }
 
 // copies makes copies of the databases, which have no names any more: a pipe that breaks ends this program
-// while it writes. What it returns is to be closed, also with an error.
+// while it writes. The caller closes the result, also with an error.
 func (b *writer) copies(ctx context.Context) (all []member, err error) {
 	beside, err := os.MkdirTemp("", "cofferdam-backup-")
 	if err != nil {

@@ -184,13 +184,13 @@ func (b *writer) copyFile(ctx context.Context, name string, file *os.File, size 
 	if first := b.home.linkedName(info); first != "" {
 		return b.header(name, info, first, 0)
 	}
-	if b.home.isHollow(file, info) {
+	if b.home.chargeHoles(file, info) {
 		return nil
 	}
 	if size < 0 {
 		size = info.Size()
 	}
-	if b.home.isTooMuch(size) {
+	if b.home.chargeBytes(size) {
 		return nil
 	}
 	from := io.Reader(io.NewSectionReader(file, 0, size))

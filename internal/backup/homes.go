@@ -18,7 +18,7 @@ import (
 // any size costs who makes it nothing, and would fill the disk of whoever copies it.
 const mostHoles = 1 << 30
 
-// home is the one that is being copied. What is in it is an agent's, and no agent may decide
+// home is the one that is being copied. Its content is an agent's, and no agent may decide
 // whether there is a backup: what can't be copied is left out, and the report says so.
 type home struct {
 	name  string            // of its directory
@@ -90,8 +90,8 @@ func mostData(dir string) int64 {
 	return 1<<30 + 4*int64(st.Blocks-st.Bfree)*st.Bsize
 }
 
-// isTooMuch tells of a file that is more than is still copied of the home.
-func (h *home) isTooMuch(size int64) bool {
+// chargeBytes counts a file's bytes, and tells whether they are more than is still copied of the home.
+func (h *home) chargeBytes(size int64) bool {
 	if h == nil {
 		return false
 	}
@@ -117,8 +117,8 @@ func (h *home) noteName(name string, info fs.FileInfo) {
 	}
 }
 
-// isHollow tells of a file with holes that are more than the home may have.
-func (h *home) isHollow(file *os.File, info fs.FileInfo) bool {
+// chargeHoles counts a file's holes, and tells whether they are more than the home may have.
+func (h *home) chargeHoles(file *os.File, info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if h == nil || !ok {
 		return false

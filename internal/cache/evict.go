@@ -11,9 +11,10 @@ import (
 // mostStuck is how many blobs that can't be removed are tried at a time. They are counted still.
 const mostStuck = 100
 
-// evictBlobs removes the least recently used blobs until at most most bytes are left. What is open stays, so
-// the total may remain above. One does so at a time, also for those who come meanwhile; nobody else waits
-// for it: under the lock that each file which is served needs, a blob only gets another name.
+// evictBlobs removes the least recently used blobs until at most most bytes are left. Open
+// artifacts stay, so the total may remain above. One does so at a time, also for those who come
+// meanwhile; nobody else waits for it: under the lock that each file which is served needs, a blob
+// only gets another name.
 func (s *Store) evictBlobs(most int64) {
 	if !s.evicting.TryLock() {
 		return
@@ -33,7 +34,7 @@ func (s *Store) evictBlobs(most int64) {
 }
 
 // takeOldest forgets the blob that was used the longest ago and moves it aside; more false: there is room
-// enough, or all are open. One that can't be moved is counted as the one that was used last. Whoever reads
+// enough, or all are open. One that can't be moved is counted as the one that was used last. A reader of
 // it, also in another process, has its bytes open and is not torn.
 func (s *Store) takeOldest(most int64) (aside string, more bool, err error) {
 	s.mu.Lock()

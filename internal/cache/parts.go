@@ -99,7 +99,7 @@ func Sweep(dir string, names []string, before time.Time) ([]Part, error) {
 	return swept, nil
 }
 
-// eachFile visits the regular files below a directory. What goes meanwhile is passed over.
+// eachFile visits the regular files below a directory. A file that goes meanwhile is passed over.
 func eachFile(dir string, visit func(path string, info fs.FileInfo) error) error {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -177,7 +177,7 @@ func (sh *Shelf) pruneValues() error {
 	return nil
 }
 
-// recount notes how many values there are. What came while they were counted is missing, so that the next
+// recount notes how many values there are. Files that came while they were counted are missing, so that the next
 // time is a little late.
 func (sh *Shelf) recount(n int) {
 	sh.mu.Lock()

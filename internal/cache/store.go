@@ -12,7 +12,7 @@
 // owner; a *page* is an upstream's index page as it was read:
 // its *rows*, which can be read in pieces, and an *index* of them.
 //
-// Whoever may write in the directory as this user can replace blobs between
+// A program that may write in the directory as this user can replace blobs between
 // two reads; what is guaranteed is that a change is found before it is served.
 package cache
 

@@ -68,7 +68,7 @@ func (b *Balance) Run(ctx context.Context) {
 func (b *Balance) lookAtShares() bool {
 	used := b.h.usedByShares()
 	var inner map[string]map[string]int64
-	if b.within.isDue(time.Now()) {
+	if b.within.claimLook(time.Now()) {
 		inner = b.h.usedWithin(used)
 	}
 	b.mu.Lock()
@@ -81,9 +81,9 @@ func (b *Balance) lookAtShares() bool {
 	return len(used) > 0
 }
 
-// Hurry has a share go before all others that don't hurry, until done is called: for
-// the short time in which somebody waits for a sandbox. Who hurries all the time has
-// no more of it than a part of the time.
+// Hurry has a share go before all others that don't hurry, until done is called: for the short time
+// in which somebody waits for a sandbox. A group that hurries all the time has no more of it than a
+// part of the time.
 func (b *Balance) Hurry(share string) (done func()) {
 	if b.h.places[CPU].missing != "" {
 		return func() {}
@@ -221,7 +221,7 @@ func lowerGroup(version int, dir string, low bool) {
 	}
 }
 
-// What a Balance goes by.
+// The numbers that a Balance goes by.
 const (
 	balanceWindow = time.Second // the use of a share is a mean that fades in this time
 	balanceMemory = time.Minute // so long a share that is gone still counts

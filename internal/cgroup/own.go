@@ -115,7 +115,7 @@ func (g *Group) makeMissing() error {
 }
 
 // Adopt moves a process with all its threads into the group; what it starts later is there
-// too. What it has in memory already stays counted where it was.
+// too. Its present memory stays counted where it was.
 func (g *Group) Adopt(pid int) error {
 	for _, dir := range g.listDirs() {
 		path := filepath.Join(dir, "cgroup.procs")

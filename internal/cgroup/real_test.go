@@ -336,7 +336,7 @@ func TestBalancePutsTheBusyBehindTheLight(t *testing.T) {
 	until(t, "who rests is beside the other again", func() bool { return idle("one") == "0" })
 }
 
-// Who hurries goes before all who don't, and only meanwhile.
+// A group that hurries goes before all that don't, and only meanwhile.
 func TestHurryPutsTheOthersBehind(t *testing.T) {
 	b, _, idle := balanced(t)
 	if idle("one") != "0" || idle("two") != "0" {

@@ -49,11 +49,10 @@ func (g *Group) Kill(ctx context.Context) error {
 	})
 }
 
-// killMembers sends SIGKILL to those of the processes that are in the group for sure: a
-// number may be somebody else's by the time that it is used. So each gets a handle
-// first, and only then it is looked whether the number is in the group. What can't be
-// killed so is found by the next look. Linux before 5.3 has no handles; there a moment
-// is left between the look and the kill.
+// killMembers sends SIGKILL to those of the processes that are in the group for sure: a number may
+// be somebody else's by the time that it is used. So each gets a handle first, and only then it is
+// looked whether the number is in the group. The next look finds a process that can't be killed so.
+// Linux before 5.3 has no handles; there a moment is left between the look and the kill.
 func (g *Group) killMembers(pids []int) {
 	handles := map[int]process.Handle{}
 	var bare []int

@@ -15,8 +15,8 @@ type within struct {
 	shares map[string]loads
 }
 
-// isDue tells whether it is time for another look.
-func (w *within) isDue(now time.Time) bool {
+// claimLook tells whether it is time for another look, and notes that it is taken.
+func (w *within) claimLook(now time.Time) bool {
 	if now.Sub(w.at) < withinEvery {
 		return false
 	}

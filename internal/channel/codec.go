@@ -104,7 +104,7 @@ func (r *Reader) payload(n int) ([]byte, error) {
 // ignored (a newer peer may send more); anything after the value is an error.
 func (r *Reader) ReadJSON(t FrameType, v any) error { return r.readJSON(t, v, false) }
 
-// ReadStrictJSON is ReadJSON that refuses unknown fields.
+// ReadStrictJSON reads as ReadJSON does, and refuses unknown fields.
 func (r *Reader) ReadStrictJSON(t FrameType, v any) error { return r.readJSON(t, v, true) }
 
 func (r *Reader) readJSON(t FrameType, v any, strict bool) error {
@@ -125,7 +125,7 @@ func (r *Reader) readJSON(t FrameType, v any, strict bool) error {
 // Unknown fields are ignored.
 func DecodeJSON(t FrameType, payload []byte, v any) error { return decodeJSON(t, payload, v, false) }
 
-// DecodeStrictJSON is DecodeJSON that refuses unknown fields.
+// DecodeStrictJSON decodes as DecodeJSON does, and refuses unknown fields.
 func DecodeStrictJSON(t FrameType, payload []byte, v any) error {
 	return decodeJSON(t, payload, v, true)
 }

@@ -67,7 +67,7 @@ func (c ErrorCode) Category() error {
 	}
 }
 
-// FileInfo is what an OK reply tells of a file, within limits; the zero FileInfo
+// FileInfo returns what an OK reply tells of a file, within limits; the zero FileInfo
 // if it tells of none.
 func (r *Reply) FileInfo() (FileInfo, error) {
 	var info FileInfo
@@ -97,14 +97,14 @@ func (e *FileEvent) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(e)); err != nil {
 		return err
 	}
-	e.Name = validUTF8(e.Name, maxFilePath)
+	e.Name = cutUTF8(e.Name, maxFilePath)
 	return nil
 }
 
 func (i *FileInfo) trimFields() {
-	i.Path, i.Target = validUTF8(i.Path, maxFilePath), validUTF8(i.Target, maxFilePath)
-	i.Owner, i.Group = validUTF8(i.Owner, maxFileName), validUTF8(i.Group, maxFileName)
-	i.Resolved = validUTF8(i.Resolved, maxFilePath)
+	i.Path, i.Target = cutUTF8(i.Path, maxFilePath), cutUTF8(i.Target, maxFilePath)
+	i.Owner, i.Group = cutUTF8(i.Owner, maxFileName), cutUTF8(i.Group, maxFileName)
+	i.Resolved = cutUTF8(i.Resolved, maxFilePath)
 	i.Size, i.Mode = max(i.Size, 0), i.Mode&0o7777
 	i.Kind = i.Kind.knownKind()
 	if i.Leads != "" {
@@ -116,7 +116,7 @@ func (i *FileInfo) trimFields() {
 	kept := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(i.Metadata)) {
 		if name != "" && len(kept) < MaxMetadata {
-			kept[validUTF8(name, maxFileName)] = validUTF8(i.Metadata[name], maxMetadataValue)
+			kept[cutUTF8(name, maxFileName)] = cutUTF8(i.Metadata[name], maxMetadataValue)
 		}
 	}
 	i.Metadata = kept
@@ -132,8 +132,8 @@ func (k FileKind) knownKind() FileKind {
 	return KindOther
 }
 
-// validUTF8 cuts s to n bytes of UTF-8.
-func validUTF8(s string, n int) string {
+// cutUTF8 cuts s to n bytes of UTF-8.
+func cutUTF8(s string, n int) string {
 	if len(s) > n {
 		s = s[:n]
 		for len(s) > 0 && !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) {
@@ -148,4 +148,4 @@ func validUTF8(s string, n int) string {
 }
 
 // plainLine makes a guest's words one printable line of up to n bytes: what is escaped is longer than it was.
-func plainLine(s string, n int) string { return validUTF8(text.Line(validUTF8(s, n)), n) }
+func plainLine(s string, n int) string { return cutUTF8(text.Line(cutUTF8(s, n)), n) }

@@ -47,7 +47,7 @@ func TestReplyErrors(t *testing.T) {
 	}
 }
 
-// What a guest says of a file is held to what a file can be.
+// A guest's words about a file are held to what a file can be.
 func TestFileInfoIsTrimmed(t *testing.T) {
 	metadata := map[string]string{"": "x", strings.Repeat("n", 9999): strings.Repeat("v", 99999)}
 	for i := range 1000 {
@@ -71,7 +71,7 @@ func TestFileInfoIsTrimmed(t *testing.T) {
 	if len(info.Resolved) != 4096 || info.Leads != KindOther {
 		t.Errorf("it leads to %d bytes, of the kind %.40q", len(info.Resolved), info.Leads)
 	}
-	if got := validUTF8("ab\xffcd\xc3", 5); got != "ab\uFFFDcd" {
+	if got := cutUTF8("ab\xffcd\xc3", 5); got != "ab\uFFFDcd" {
 		t.Errorf("%q", got)
 	}
 	if _, err := (&Reply{OK: true, Body: []byte(`{"size":"x"}`)}).FileInfo(); !errors.Is(err, fault.ErrInvalid) {

@@ -23,11 +23,10 @@ const (
 	muxRST        = 8
 )
 
-// guard inspects what a guest sends before the multiplexer does, for what the
-// multiplexer would let a hostile guest do to the host: it starts a goroutine
-// for every ping, and keeps every stream that is never closed. Pings are
-// refused (keep-alive is off, nobody needs one), streams are counted, and a
-// stream id must be of the guest's own, even half. What the streams hold is
+// guard inspects what a guest sends before the multiplexer does, for what the multiplexer would let
+// a hostile guest do to the host: it starts a goroutine for every ping, and keeps every stream that
+// is never closed. Pings are refused (keep-alive is off, nobody needs one), streams are counted,
+// and a stream id must be of the guest's own, even half. The bytes that the streams hold are
 // counted (held), and between two frames it waits until there is room for more.
 type guard struct {
 	io.ReadWriteCloser
@@ -63,8 +62,8 @@ func (g *guard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes a frame's header, or all of its payload, as the multiplexer does. What it opens is counted
-// before the guest can answer, and what it refuses no longer.
+// Write writes a frame's header, or all of its payload, as the multiplexer does. A stream that it
+// opens is counted before the guest can answer, and what it refuses no longer.
 func (g *guard) Write(p []byte) (int, error) {
 	switch {
 	case g.body > 0:

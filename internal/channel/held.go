@@ -17,7 +17,7 @@ import (
 // hundreds of MiB of the host. So a host's session counts its buffers. Past its limit it reads nothing
 // from the guest for a moment, in which most readers catch up. If they do not, it gives up the streams
 // that hold the most, and reads on: what a guest has on its streams never keeps the answers to control
-// calls from the host for longer than that moment. What the host sends is not held up at all.
+// calls from the host for longer than that moment. Frames of the host are not held up at all.
 const (
 	// mostHeld is what one session's buffers may take: all streams that the keeper carries for a
 	// sandbox, with full windows, as the agent sends.
@@ -66,7 +66,7 @@ type holding struct {
 	giveUp       func() // nil: it can't be given up, or has been
 }
 
-func newHeld(m *Memory, ended <-chan struct{}) *sessionMemory {
+func newSessionMemory(m *Memory, ended <-chan struct{}) *sessionMemory {
 	return &sessionMemory{memory: m, patience: heldPatience, ended: ended, eased: make(chan struct{}), streams: map[uint32]*holding{}}
 }
 
@@ -223,7 +223,7 @@ func (h *sessionMemory) dropStream(id uint32, one *holding) {
 	}
 }
 
-// endSession is called when the session has ended: it no longer counts among those that share the memory.
+// endSession notes that the session has ended: it no longer counts among those that share the memory.
 func (h *sessionMemory) endSession() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -251,7 +251,7 @@ func (h *sessionMemory) awaitRoom() {
 	h.easeOnce()
 }
 
-// shedExcess is await for a session whose part has become smaller, and of which nothing more may come.
+// shedExcess waits, as awaitRoom does, for a session whose part has become smaller, and of which nothing more may come.
 func (h *sessionMemory) shedExcess() {
 	for h.shedding.CompareAndSwap(false, true) {
 		h.easeOnce()
@@ -265,7 +265,7 @@ func (h *sessionMemory) shedExcess() {
 	}
 }
 
-// easeOnce is await by itself.
+// easeOnce waits once until the session has no more than its part.
 func (h *sessionMemory) easeOnce() {
 	late := time.NewTimer(h.patience)
 	defer late.Stop()

@@ -45,7 +45,7 @@ func (m *Memory) joinSession(h *sessionMemory) {
 	m.sharing[h] = struct{}{}
 }
 
-// leaveSession is the reverse of join.
+// leaveSession takes the session from those that share the memory.
 func (m *Memory) leaveSession(h *sessionMemory) {
 	m.heavy.Add(-1)
 	m.mu.Lock()

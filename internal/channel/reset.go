@@ -20,8 +20,7 @@ import (
 // source: with streams that the copy's host knows nothing of, and perhaps in
 // the middle of writing a frame. So the host begins with a marker, which is
 // never the begin of a frame, and a nonce. The guest ends the session, writes
-// both back, and starts a new session on the same connection. What comes before
-// the echo is of the old session, and thrown away.
+// both back, and starts a new session on the same connection. All before the echo is of the old session, and thrown away.
 //
 // It takes a guest that has read whole frames, which Wire.Quiesce saw to when
 // the copy was made; a guest that was only copied never sees a marker.
@@ -32,7 +31,7 @@ const (
 	markerSize  = len(markerMagic) + nonceSize
 )
 
-// What a host puts up with until a guest has written the marker back: what the
+// The bounds of what a host puts up with until a guest has written the marker back: what the
 // source had begun to write, and no more time than a slow start takes.
 const (
 	maxStale     = 64 << 20 // bytes

@@ -283,8 +283,7 @@ func TestResetAgain(t *testing.T) {
 	_ = w.Close()
 }
 
-// TestGuestThatDoesNotAnswer: nothing hangs, and the wire can be closed. What
-// only time would end is ended by the caller.
+// TestGuestThatDoesNotAnswer: nothing hangs, and the wire can be closed. The caller ends what only time would end.
 func TestGuestThatDoesNotAnswer(t *testing.T) {
 	asked := func(c net.Conn) { _, _ = io.ReadFull(c, make([]byte, markerSize)) }
 	for name, guestDoes := range map[string]func(c net.Conn, giveUp func()){
@@ -348,7 +347,7 @@ func TestQuietBetweenFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	w.followFrames()
+	w.markFramed()
 	var all, reading sync.WaitGroup
 	var seen framing
 	var mu sync.Mutex // guards seen
@@ -414,7 +413,7 @@ func TestQuiesceWithinAFrameThatNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	w.followFrames()
+	w.markFramed()
 	sent := frame(muxData, 0, 1, string(make([]byte, 8<<20)))
 	var all sync.WaitGroup
 	all.Go(func() {

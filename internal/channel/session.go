@@ -66,10 +66,10 @@ func NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 // NewHostSession is the function of that name, for one of several sessions that share m.
 func (m *Memory) NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 	if wire, ok := conn.(*Wire); ok {
-		wire.followFrames()
+		wire.markFramed()
 	}
 	w := newWaits()
-	h := newHeld(m, w.ended)
+	h := newSessionMemory(m, w.ended)
 	w.held = h
 	g := &guard{ReadWriteCloser: conn, held: h}
 	e := &ending{g, w}
@@ -140,7 +140,7 @@ func (l *life) openStream() (*yamux.Stream, error) {
 // if nothing had been: nothing that only time decides ends a stream or the
 // session. No keep-alive, no open or close time-out, and a write waits for as
 // long as it takes (yamux has no "never" for it, and a write that times out
-// would leave its stream's accounts wrong). Who needs a limit sets a deadline
+// would leave its stream's accounts wrong). A caller that needs a limit sets a deadline
 // on the stream or closes the session.
 func muxConfig(window uint32) *yamux.Config {
 	return &yamux.Config{
@@ -235,8 +235,7 @@ func (s *Session) Done() <-chan struct{} { return s.currentLife().mux.CloseChan(
 // Streams is the number of streams that are not closed by both ends.
 func (s *Session) Streams() int { return s.currentLife().mux.NumStreams() }
 
-// Close ends the session and all its streams. What has already arrived on a
-// stream can still be read.
+// Close ends the session and all its streams. Bytes that have already arrived on a stream can still be read.
 func (s *Session) Close() error {
 	if s.trunk != nil {
 		_ = s.trunk.conn.Close() // whoever is starting it anew lets go

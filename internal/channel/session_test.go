@@ -303,7 +303,7 @@ func FuzzGuard(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x03abc\x00\x01\x00\x01\x00\x00\x00\x04\x00\x00\x00\x00"), 5)
 	f.Add([]byte("\x00\x02\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"), 1)
 	f.Fuzz(func(t *testing.T, wire []byte, cut int) {
-		whole, parts := &guard{held: newHeld(new(Memory), nil)}, &guard{held: newHeld(new(Memory), nil)}
+		whole, parts := &guard{held: newSessionMemory(new(Memory), nil)}, &guard{held: newSessionMemory(new(Memory), nil)}
 		want := whole.inspect(wire)
 		cut = max(0, min(cut, len(wire)))
 		got := parts.inspect(wire[:cut])

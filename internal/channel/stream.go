@@ -66,7 +66,7 @@ func (s *muxStream) Close() error {
 	return err
 }
 
-// SetDeadline is SetReadDeadline and SetWriteDeadline.
+// SetDeadline sets both deadlines, as SetReadDeadline and SetWriteDeadline do.
 func (s *muxStream) SetDeadline(t time.Time) error {
 	return s.waits.unlessOver(func() error { return s.Stream.SetDeadline(t) })
 }
@@ -103,7 +103,7 @@ func (w *waits) enterStream(s *muxStream) {
 	}
 }
 
-// leaveStream tells whether the session has ended.
+// leaveStream counts one out of a stream, and tells whether the session has ended.
 func (w *waits) leaveStream(s *muxStream) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (w *waits) leaveStream(s *muxStream) bool {
 	return w.over
 }
 
-// endStreams is called once the session is about to end, and as it ends.
+// endStreams ends all streams; it is called once the session is about to end, and as it ends.
 func (w *waits) endStreams() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +130,7 @@ func (w *waits) endStreams() {
 	}
 }
 
-// resetStreams is end for a session that another takes the place of.
+// resetStreams ends all streams of a session that another takes the place of.
 func (w *waits) resetStreams() {
 	w.mu.Lock()
 	w.replaced = !w.over

@@ -71,8 +71,8 @@ func NewWire(conn net.Conn) (*Wire, error) {
 // one.
 func UnpluggedWire() *Wire { return &Wire{state: wireUnplugged, turned: make(chan struct{})} }
 
-// followFrames tells that what is written are a session's frames.
-func (w *Wire) followFrames() {
+// markFramed notes that what is written are a session's frames.
+func (w *Wire) markFramed() {
 	w.sending.Lock()
 	defer w.sending.Unlock()
 	w.framed = true

@@ -144,7 +144,7 @@ func (c *Clock) Read() Reading {
 	return c.readLocked()
 }
 
-// readLocked is Read; mu is held.
+// readLocked reads the clock, as Read does; mu is held.
 func (c *Clock) readLocked() Reading {
 	wall, since := c.lookAtClocks()
 	elapsed := since - c.mark.Since

@@ -87,7 +87,7 @@ func (c *Clock) Keep() error {
 	return c.keepLocked()
 }
 
-// keepLocked is Keep; mu is held, or nobody else has the clock yet.
+// keepLocked keeps the mark, as Keep does; mu is held, or nobody else has the clock yet.
 func (c *Clock) keepLocked() error {
 	if c.file == "" {
 		return nil

@@ -47,8 +47,7 @@ func CheckApprovalURL(text string) error {
 	return nil
 }
 
-// Webhook is an address that is told. What can't be one is for package webhook
-// to say.
+// Webhook is an address that is told. Package webhook says what can't be one.
 type Webhook struct {
 	URL string `yaml:"url"` // https, or http to this machine
 	// SecretFile has the key of the signature: at least 16 bytes, readable by its

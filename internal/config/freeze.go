@@ -10,8 +10,7 @@ import (
 )
 
 // Freeze says when sandboxes that wait for a person are frozen to disk
-// (packages.on_hold: freeze in a policy), and how much of it they may take. What
-// finds no room waits unfrozen.
+// (packages.on_hold: freeze in a policy), and how much of it they may take. A sandbox that finds no room waits unfrozen.
 type Freeze struct {
 	// After is how long a person has before the sandbox is frozen; 3s.
 	After Duration `yaml:"after"`

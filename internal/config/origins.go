@@ -76,7 +76,7 @@ type OAuth struct {
 	CAFile string `yaml:"ca_file"`
 }
 
-// countGiven is how many of the places are.
+// countGiven counts the places that are given.
 func (o Origin) countGiven() int {
 	n := 0
 	for _, is := range []bool{o.Environment != "", o.File != "", len(o.Command) > 0, o.Vault != nil, len(o.Keyring) > 0} {
@@ -87,8 +87,8 @@ func (o Origin) countGiven() int {
 	return n
 }
 
-// openSource is the one place. words are those that there can be. Nothing is taken from where a sandbox may write;
-// writable nil: nowhere.
+// openSource opens the one place that is given. words are those that there can be. Nothing is taken
+// from where a sandbox may write; writable nil: nowhere.
 func (o Origin) openSource(words string, writable func() []hostpath.Tree) (secret.Source, error) {
 	switch {
 	case o.countGiven() != 1:
@@ -134,7 +134,7 @@ func (v Vault) openSource(writable func() []hostpath.Tree) (secret.Source, error
 	return vault.New(cfg)
 }
 
-// openSource is the endpoint. endless lets tokens be used that do not say when they expire.
+// openSource opens the endpoint. endless lets tokens be used that do not say when they expire.
 func (o OAuth) openSource(endless bool, writable func() []hostpath.Tree) (secret.Source, error) {
 	own, err := o.ClientSecret.openSource("environment, file, command, vault and keyring", writable)
 	if err != nil {

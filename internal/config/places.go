@@ -45,7 +45,7 @@ func (p places) place(sentence string) string {
 	return fmt.Sprintf("line %d, column %d: %s", at.Line, at.Column, sentence)
 }
 
-// placeAll is place for each line of an error's text, as one sentence after the other.
+// placeAll places each line of an error's text, as one sentence after the other.
 func (p places) placeAll(err error) error {
 	var all []string
 	for sentence := range strings.Lines(err.Error()) {

@@ -15,7 +15,7 @@ const dockerSocket = "/var/run/docker.sock"
 
 // HostFiles are the files and directories of the host that the daemon runs, or whose content it believes,
 // whichever key of the configuration names them, and the configuration file itself: no sandbox may write
-// them, or replace a link on the way to one. What the daemon only writes to is not among them.
+// them, or replace a link on the way to one. Files that the daemon only writes to are not among them.
 func (c Config) HostFiles(p Paths) []string {
 	all := append(c.Programs(), c.Believed(p)...)
 	// The one that is asked if none is named: who uses it looks at it, since most hosts have none.
@@ -35,7 +35,7 @@ func (c Config) HostFiles(p Paths) []string {
 }
 
 // Believed are those of HostFiles that the daemon does not run, and reads for more than one secret: it does
-// not start where one of them may be a sandbox's. What lies in the state directory is its own, but for
+// not start where one of them may be a sandbox's. The files in the state directory are its own, but for
 // links in it, which lead anywhere.
 func (c Config) Believed(p Paths) []string {
 	all := []string{

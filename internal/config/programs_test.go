@@ -67,7 +67,7 @@ func TestASecretsFileBehindAnAgentsLink(t *testing.T) {
 	if _, err := all[1].Source.Fetch(t.Context()); err == nil {
 		t.Fatal("the control: a program that a sandbox may write was run")
 	}
-	// What is done inside, in a run that may write to the project.
+	// The work that is done inside, in a run that may write to the project.
 	if err := os.Rename(conf, conf+"2"); err != nil {
 		t.Fatal(err)
 	}

@@ -28,8 +28,8 @@ type Secret struct {
 	Preset string `yaml:"preset"`
 	// Name is what policies call it: letters, digits, - and _.
 	Name string `yaml:"name"`
-	// Hosts are the only ones that get it, whatever a policy says: a name, or "*." and one
-	// for all below it. Whoever brings a policy can have it sent to these, so they must be the
+	// Hosts are the only ones that get it, whatever a policy says: a name, or "*." and one for all
+	// below it. A client that brings a policy can have it sent to these, so they must be the
 	// secret's own service.
 	Hosts []string `yaml:"hosts"`
 	// Header is the one that is set in each request, whatever the sandbox put there; with
@@ -188,7 +188,7 @@ func (s Secret) placeholderForm() string {
 	return s.Placeholder
 }
 
-// openSource is where the secret comes from.
+// openSource opens where the secret comes from.
 func (s Secret) openSource(writable func() []hostpath.Tree) (secret.Source, error) {
 	origin := Origin{Environment: s.Environment, File: s.File, Command: s.Command, Vault: s.Vault, Keyring: s.Keyring}
 	if s.OAuth == nil {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Snapshots says how much of the disk copies of sandboxes may take. What finds no
-// room is refused.
+// Snapshots says how much of the disk copies of sandboxes may take. A snapshot that finds no room is refused.
 type Snapshots struct {
 	// MaxBytes is for all of them together, images of forks included; 50 GiB.
 	MaxBytes Bytes `yaml:"max_bytes"`

@@ -86,7 +86,7 @@ func isProxy(text string) bool {
 	return err == nil && u.Port() != "" && isWebURL(u.String())
 }
 
-// checkNamespace finds what no namespace can be, as check does.
+// checkNamespace finds what no namespace can be, as checkKeys does.
 func (c Config) checkNamespace(n Namespace) error {
 	if !slices.Contains(ecosystems(), n.Ecosystem) {
 		return fmt.Errorf(".ecosystem is %q; this version knows %s", n.Ecosystem, strings.Join(ecosystems(), ", "))

@@ -94,7 +94,7 @@ func aboutOf(r audit.Record) string {
 	return r.Detail["name"]
 }
 
-// watchAlarms is a webhook.AlarmSource.
+// watchAlarms implements webhook.AlarmSource.
 func (f alarmFollower) watchAlarms(ctx context.Context, from uint64) iter.Seq2[alarms.Step, error] {
 	return alarms.Watch(ctx, f.log, from)
 }

@@ -325,7 +325,7 @@ func TestAnAlarmIsAnAlarmEverywhere(t *testing.T) {
 					b.expectSummary(count)
 				}
 				b.expectV1(want)
-				// What comes later is told later: when it has come, all before it has.
+				// A later alarm is told later: when it has come, all before it has.
 				last, err := b.log.Append(t.Context(), audit.Record{Kind: audit.KindDaemon, Outcome: audit.Alarm, Reason: "the last"})
 				must(t, err)
 				b.expectWebhook(want, last.Seq)

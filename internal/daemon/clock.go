@@ -21,7 +21,7 @@ type timekeeper struct {
 	operator *slog.Logger
 	accepted func() // called when somebody has accepted the host's clock
 
-	// What was made of the clock; the daemon's loop alone has it.
+	// The state that was made of the clock; the daemon's loop alone has it.
 	jumped bool
 	kept   time.Time
 }

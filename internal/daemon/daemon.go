@@ -202,7 +202,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	key, err := findingsKey(d.opts.Paths.FindingsKey())
+	key, err := loadFindingsKey(d.opts.Paths.FindingsKey())
 	d.ownerKeys = audit.NewOwnerKeys(key)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func brokerOf(c config.Config, writable func() []hostpath.Tree) (*secret.Broker,
 	return secret.NewBroker(declared, time.Now), nil
 }
 
-// tellTrust is admission's TellTrust. The manager of sandboxes is made after the door.
+// tellTrust returns admission's TellTrust. The manager of sandboxes is made after the door.
 func tellTrust(d *Daemon) func(ctx context.Context, id string, hosts []string) error {
 	return func(ctx context.Context, id string, hosts []string) error {
 		return sandbox.Trust(ctx, d.sandboxes, id, hosts)
@@ -282,7 +282,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// endRun has Run return.
+// endRun makes Run return.
 func (d *Daemon) endRun() { d.stopOnce.Do(func() { close(d.stop) }) }
 
 // Run serves until ctx ends, a client asks for the end, or the daemon is idle.

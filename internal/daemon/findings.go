@@ -11,10 +11,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
 )
 
-// findingsKey reads the key that found values' digests are made with, and whose runs are known
+// loadFindingsKey reads the key that found values' digests are made with, and whose runs are known
 // again when that was erased; or makes one. Without it those on record can't be tried out for a
 // value that one suspects.
-func findingsKey(path string) ([]byte, error) {
+func loadFindingsKey(path string) ([]byte, error) {
 	key, err := privatefile.ReadKey("the key of findings", path, sha256.Size)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = make([]byte, sha256.Size)
@@ -27,7 +27,7 @@ func findingsKey(path string) ([]byte, error) {
 // positionKey is what conceals numbers of events and records from tokens. It is made of the
 // key of findings, which lies at that path, so that it is the same after a restart.
 func positionKey(findings string) ([]byte, error) {
-	key, err := findingsKey(findings)
+	key, err := loadFindingsKey(findings)
 	if err != nil {
 		return nil, err
 	}

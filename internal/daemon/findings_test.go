@@ -14,9 +14,9 @@ import (
 func TestTheKeyOfFindings(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "findings.key")
-	made, err := findingsKey(path)
+	made, err := loadFindingsKey(path)
 	must(t, err)
-	again, err := findingsKey(path)
+	again, err := loadFindingsKey(path)
 	must(t, err)
 	if len(made) != sha256.Size || !bytes.Equal(made, again) {
 		t.Errorf("made %x, found again %x", made, again)
@@ -40,7 +40,7 @@ func TestTheKeyOfFindings(t *testing.T) {
 	} {
 		at := filepath.Join(t.TempDir(), "findings.key")
 		must(t, c.make(t, at))
-		if _, err := findingsKey(at); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), at) {
+		if _, err := loadFindingsKey(at); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), at) {
 			t.Errorf("a key %s: %v; want %q", name, err, c.says)
 		}
 	}

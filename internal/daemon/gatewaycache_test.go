@@ -31,7 +31,7 @@ func TestTheGatewayPassesThrough(t *testing.T) {
 }
 
 // TestOthersNeverSeeTheGatewaysFiles: where the gateway's folders can't be made ready, its own
-// is as shut as it was. Whoever opens it for a moment leaves it open here.
+// is as shut as it was. A program that opens it for a moment leaves it open here.
 func TestOthersNeverSeeTheGatewaysFiles(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

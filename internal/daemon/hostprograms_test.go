@@ -27,7 +27,7 @@ func TestClientsOfASandboxAreNotAsked(t *testing.T) {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// What was written inside, in a run with --mount .:/w:rw.
+	// The program that was written inside, in a run with --mount .:/w:rw.
 	for _, name := range []string{"python3", "npm", "go"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho \"$0 $*\" >> "+filepath.Join(host, name)+"\nexit 1\n"), 0o755); err != nil {
 			t.Fatal(err)

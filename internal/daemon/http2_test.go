@@ -63,7 +63,7 @@ func TestAClientOverHTTP2SendsNoMoreThanIsCounted(t *testing.T) {
 }
 
 // TestRequestsThatAreTakenBackHaveAnEnd: a client without a token asks and takes it back, while the
-// handlers of that are still busy. What then waits is bounded: the connection ends. One that stays
+// handlers of that are still busy. The frames that then wait are bounded: the connection ends. One that stays
 // within the bound is served on; and TLS is known to the handler as before.
 func TestRequestsThatAreTakenBackHaveAnEnd(t *testing.T) {
 	const fits = waitingRoom / httpqueue.HeadCost

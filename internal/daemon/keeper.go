@@ -19,7 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
-// What the daemon grants a keeper.
+// The times that the daemon grants a keeper.
 const (
 	keeperTimeout = 10 * time.Second // to listen, when it is fresh
 	keeperPause   = time.Second      // before what could not be done is tried again

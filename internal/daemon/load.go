@@ -42,7 +42,7 @@ func promisable(o config.Overcommit, log *slog.Logger) quota.Host {
 	return host
 }
 
-// watchLoad is what is looked up of the host's load at each scrape.
+// watchLoad returns the function that looks up the host's load at each scrape.
 func watchLoad(opts Options, sandboxes *sandbox.Manager) func() telemetry.Load {
 	p := opts.Paths
 	dirs := map[string]*sizeOf{}

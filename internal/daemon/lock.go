@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 )
 
-// Whoever is killed while it starts a program leaves a copy of its lock in that program's
+// A process that is killed while it starts a program leaves a copy of its lock in that program's
 // process, until the program runs there. So a lock that is held is waited for a little.
 const (
 	lockTime  = 5 * time.Second

@@ -70,7 +70,7 @@ func (l *lost) endEarlier(ctx context.Context, follows func(unended.Begin) bool)
 	})
 }
 
-// endFirst is endEarlier at the start. A log that can't be written keeps no daemon from it:
+// endFirst does what endEarlier does, at the start. A log that can't be written keeps no daemon from it:
 // it is tried again.
 func (l *lost) endFirst(ctx context.Context, follows func(unended.Begin) bool, log *slog.Logger) {
 	if err := l.endEarlier(ctx, follows); err != nil {
@@ -125,7 +125,7 @@ func (l *lost) keepLooking(ctx context.Context, follows func(unended.Begin) bool
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	safego.In(&both, func() {
-		safego.Stay(ctx, func() { l.lookOnce(ctx, follows, write.nowAndThen, log) })
+		safego.Stay(ctx, func() { l.lookRegularly(ctx, follows, write.nowAndThen, log) })
 	})
 	safego.In(&both, func() {
 		if err := l.registry.ReadEarlier(ctx); err != nil && ctx.Err() == nil {
@@ -145,7 +145,7 @@ func tellUnwritten(err error, log *slog.Logger) {
 	}
 }
 
-func (l *lost) lookOnce(ctx context.Context, follows func(unended.Begin) bool, write func(context.Context) error, log *slog.Logger) {
+func (l *lost) lookRegularly(ctx context.Context, follows func(unended.Begin) bool, write func(context.Context) error, log *slog.Logger) {
 	tick := time.NewTicker(lostEvery)
 	defer tick.Stop()
 	for {

@@ -26,7 +26,7 @@ func notify(state string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// tellManager is notify where a failure changes nothing.
+// tellManager tells the service manager, where a failure changes nothing.
 func (d *Daemon) tellManager(state string) {
 	if err := notify(state); err != nil {
 		d.opts.Log.Warn("the service manager can't be told", "state", state, "err", err)

@@ -43,8 +43,7 @@ func (d *Daemon) closeTelemetry() {
 	}
 }
 
-// watchParts has what is looked up at each scrape looked up, once all parts are
-// there.
+// watchParts tells telemetry what to look up at each scrape, once all parts are there.
 func (d *Daemon) watchParts() {
 	size := &sizeOf{dir: d.opts.Paths.Audit()}
 	size.sumAgain() // the first scrape has it
@@ -72,7 +71,7 @@ func (d *Daemon) watchParts() {
 	})
 }
 
-// countSandboxes has every state, so that a state without a sandbox is a 0 and not
+// countSandboxes counts the sandboxes by state, and has every state, so that a state without a sandbox is a 0 and not
 // a gap.
 func (d *Daemon) countSandboxes() map[string]int {
 	counts := map[string]int{}

@@ -94,7 +94,7 @@ func (l limitedProcess) explainEnd(err error) error {
 	return l.explainMet(l.group.Counters(), err)
 }
 
-// explainMet is explain with the group's counters as they are now.
+// explainMet explains an error by the group's counters as they are now.
 func (l limitedProcess) explainMet(now cgroup.Met, err error) error {
 	key := l.name
 	if key == "reader" { // its limits are the gateway's

@@ -102,7 +102,7 @@ func ErrRolledBack(paths config.Paths, against string) error {
 		paths.Audit(), against)
 }
 
-// checkLog is done before the log is opened, and so before anything can be added to it.
+// checkLog checks the log before it is opened, and so before anything can be added to it.
 func (m *memory) checkLog() error {
 	against, err := RolledBack(m.paths, m.keeping)
 	if err != nil {

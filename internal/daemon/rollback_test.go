@@ -86,7 +86,7 @@ func (k keeping) copyTo(dir string) {
 	must(k.t, os.CopyFS(dir, os.DirFS(k.opts.Paths.Audit())))
 }
 
-// putBack has an older copy of the log in the place of the newer one.
+// putBack puts an older copy of the log in the place of the newer one.
 func (k keeping) putBack(dir string) {
 	k.t.Helper()
 	must(k.t, os.RemoveAll(k.opts.Paths.Audit()))

@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
-// What every server holds its clients to. There is no limit for a whole request
+// The bounds to which every server holds its clients. There is no limit for a whole request
 // or answer: streams live as long as what they tell of.
 const (
 	headerTimeout = 10 * time.Second
@@ -40,8 +40,8 @@ type server struct {
 	streams  context.CancelFunc // ends the contexts of its requests
 }
 
-// newServer makes one that does not serve yet. What clients do wrong is told at
-// the level of debugging: they could fill the log otherwise.
+// newServer makes one that does not serve yet. Mistakes of clients are told at the level of
+// debugging: they could fill the log otherwise.
 func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logger) *server {
 	life, end := context.WithCancel(context.Background())
 	_, secured := l.(*securedListener)

@@ -171,7 +171,7 @@ func networkAt(address string) netip.Addr {
 // connKey is where a request's context has its guarded connection.
 type connKey struct{}
 
-// guardContext is the http.Server's ConnContext.
+// guardContext serves as the http.Server's ConnContext.
 func guardContext(ctx context.Context, c net.Conn) context.Context {
 	ctx = backend.LingerContext(ctx, c)
 	for {

@@ -113,8 +113,7 @@ func (g *gatewayProcess) keepHosts(names []string) {
 const ownDomain = ".cofferdam.internal"
 
 // learnFromTemplate asks the debian template's clients where the host has none:
-// after the template was built, or at a start that finds it built. What they say
-// is kept, and a new gateway takes it up.
+// after the template was built, or at a start that finds it built. Their answers are kept, and a new gateway takes them up.
 func (d *Daemon) learnFromTemplate(ctx context.Context) {
 	d.learning.Lock()
 	defer d.learning.Unlock()

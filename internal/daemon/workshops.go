@@ -53,7 +53,7 @@ func (w workshops) Make(ctx context.Context, job building.Job, to io.Writer) (ma
 	}()
 	info := shop.Info()
 	made = building.Origin{Run: info.Run, Template: strings.TrimSpace(info.Template + " " + info.Digest), Engine: info.Engine}
-	out, err := shop.Output(ctx, buildCommand(builder, job), 2*maxBuildTail)
+	out, err := shop.Output(ctx, commandOfBuild(builder, job), 2*maxBuildTail)
 	if err != nil {
 		sentence := "its build failed"
 		if job.Makes == policy.KindRan {
@@ -68,8 +68,8 @@ func (w workshops) Make(ctx context.Context, job building.Job, to io.Writer) (ma
 	return made, err
 }
 
-// buildCommand is the command of a build.
-func buildCommand(b installer.SourceBuilder, job building.Job) []string {
+// commandOfBuild returns the command of a build.
+func commandOfBuild(b installer.SourceBuilder, job building.Job) []string {
 	command := b.BuildSource(job.URL, job.SHA256, builtFolder)
 	return append([]string{"sh", "-c", buildScript, "build", builtFolder, strconv.Itoa(maxBuildTail)}, command...)
 }

@@ -10,7 +10,7 @@
 // each list by the digest that is signed, and each package by the digest in a list; the
 // last is done here once more, with the digest that goes on record.
 //
-// What is installed in a sandbox its guest says. It is read strictly and written anew
+// The guest says what is installed in its sandbox. It is read strictly and written anew
 // before apt reads it, and can do no more than lead apt to another choice.
 package debian
 

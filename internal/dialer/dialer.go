@@ -4,7 +4,7 @@
 // Vocabulary: the *boxed* process is the one without a network (Apart starts it so); the
 // *dialer* is the process beside it that has one; they share a packet socket, on which a
 // *question* is to resolve a name or to dial an address, and an *answer* is addresses, a
-// socket, or why not. What is not public is dialled only where the operator's
+// socket, or why not. An address that is not public is dialled only where the operator's
 // configuration leads there: a *pin* is an address of it, a *granted* address one that a
 // name of it had.
 //
@@ -75,7 +75,7 @@ func Pair() (one, other *os.File, err error) {
 }
 
 // Apart is how a process starts in a network namespace of its own, in which nothing is
-// configured. Who is not root needs a user namespace for it, which has that user alone
+// configured. A user who is not root needs a user namespace for it, which has that user alone
 // and gives no rights in any other.
 func Apart(uid, gid int) *syscall.SysProcAttr {
 	if uid == 0 {

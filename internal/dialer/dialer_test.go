@@ -119,9 +119,9 @@ func run(t *testing.T, attr *syscall.SysProcAttr, a dialer.Allowed, targets ...s
 	return out.String()
 }
 
-// TestABoxedProcessHasWhatItIsHanded: in a network namespace of its own a process connects
-// to nothing, and has the connections that the dialer makes: those that are allowed. What
-// was visited, the listeners on the host know.
+// TestABoxedProcessHasWhatItIsHanded: in a network namespace of its own a process connects to
+// nothing, and has the connections that the dialer makes: those that are allowed. The listeners on
+// the host know what was visited.
 func TestABoxedProcessHasWhatItIsHanded(t *testing.T) {
 	t.Parallel()
 	pinned, other := listen(t), listen(t)
@@ -256,7 +256,7 @@ func TestWhoGivesUp(t *testing.T) {
 	}
 }
 
-// TestWhatForbidsABox: only what this host says for good. What is scarce now is tried again,
+// TestWhatForbidsABox: only what this host says for good. A dial for which something is scarce now is tried again,
 // and nothing runs in the host's network for it.
 func TestWhatForbidsABox(t *testing.T) {
 	t.Parallel()

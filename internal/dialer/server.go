@@ -138,8 +138,7 @@ func (s *server) dialAddress(ctx context.Context, q dialQuestion) {
 	}
 }
 
-// sendAnswer sends an answer with a connection's socket, or without one. Who does not read any
-// more gets none.
+// sendAnswer sends an answer with a connection's socket, or without one. An asker that does not read any more gets none.
 func (s *server) sendAnswer(a dialAnswer, conn net.Conn) {
 	text, err := json.Marshal(a)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // Modes and times are not part of it, for clients set their own.
 type Files map[string][sha256.Size]byte
 
-// Add takes a file, reading it to its end. What clients rename or leave out while
-// unpacking, and nothing runs, counts for nothing.
+// Add takes a file, reading it to its end. A file that clients rename or leave out while unpacking,
+// and that nothing runs, counts for nothing.
 func (f Files) Add(name string, content io.Reader) error {
 	h := sha256.New()
 	if _, err := io.Copy(h, content); err != nil {

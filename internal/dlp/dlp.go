@@ -5,7 +5,7 @@
 // secrets or personal data; a *finding* says that a value was found, and where, and never
 // what it is; a *run* of bytes is what a rule may look at: the longest piece of its alphabet.
 //
-// What it finds are values of a known form, in the clear. One that is encoded, encrypted,
+// It finds values of a known form, in the clear. One that is encoded, encrypted,
 // compressed, spelt with something between its letters, or sent in parts by different ways
 // is not found: this catches accidents, and stops nobody who means it.
 package dlp

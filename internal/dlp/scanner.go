@@ -27,7 +27,7 @@ type Scanner struct {
 }
 
 // run is the piece of a rule's alphabet that was looked at last, in places of the stream.
-// What it is kept for is the time that bytes take which are made to be slow.
+// It is kept for the time that bytes take which are made to be slow.
 type run struct {
 	from, to int64
 	closed   bool  // the byte at to is none of the alphabet
@@ -62,8 +62,8 @@ func (s *Scanner) Write(chunk []byte) (out []byte, found []Finding) {
 	return s.letOut(s.done), found
 }
 
-// Release gives out what waits, because it has waited for long enough. What it was the
-// beginning of is still found, and then masked as far as it has not gone.
+// Release gives out what waits, because it has waited for long enough. The value that it began is
+// still found, and then masked as far as it has not gone.
 func (s *Scanner) Release() []byte {
 	if s.blocked {
 		return nil
@@ -246,8 +246,8 @@ func (s *Scanner) tryRule(rule, i int, final bool) (v ruleVerdict, from, to int)
 	return value, from, to
 }
 
-// extent is how long the run at a place is, and whether it ends there. What is known of the
-// run in which the place lies is not looked at again.
+// extent is how long the run at a place is, and whether it ends there. The known part of the run in
+// which the place lies is not looked at again.
 func (s *Scanner) extent(r *Rule, known *run, i int) (n int, closed bool) {
 	place := s.base + int64(i)
 	if place < known.from || place >= known.to {

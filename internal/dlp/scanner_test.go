@@ -112,8 +112,8 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestReleased: what waits can be let out at any time. What it was the beginning of is
-// found all the same, and masked as far as it has not gone.
+// TestReleased: what waits can be let out at any time. The value that it began is found all the
+// same, and masked as far as it has not gone.
 func TestReleased(t *testing.T) {
 	set, whole := all(), text()
 	_, wanted := through(set, redacting, whole)

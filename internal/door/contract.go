@@ -22,9 +22,9 @@ type Door interface {
 	// answer has NeedFiles set, and the caller asks again with them.
 	Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error)
 
-	// Owner says which upstream must be asked for a package, before any upstream
-	// hears its name: private names go to their own upstream or nowhere. What must not leave
-	// the sandbox, a placeholder or by its policy a secret, is refused with an error.
+	// Owner says which upstream must be asked for a package, before any upstream hears its name:
+	// private names go to their own upstream or nowhere. A text that must not leave the sandbox, a
+	// placeholder or by its policy a secret, is refused with an error.
 	Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error)
 
 	// Asking records that an upstream is about to be asked because of a sandbox, durably
@@ -51,9 +51,8 @@ type Door interface {
 	// another package. The release moves in the ledger as ever; no record follows.
 	Walk(ctx context.Context, ask WalkAsk) (Answer, error)
 
-	// Await judges verified bytes. A hold is filed, and waited for as the policy's
-	// on_hold says; whoever asks may give up. What is allowed then is asked for with
-	// Serve, which waits for nobody.
+	// Await judges verified bytes. A hold is filed, and waited for as the policy's on_hold says; whoever asks
+	// may give up. A file that is allowed then is asked for with Serve, which waits for nobody.
 	Await(ctx context.Context, ask AwaitAsk) (Answer, error)
 
 	// Build has a wheel, or what else is installed, built of a source distribution that is
@@ -69,9 +68,9 @@ type Door interface {
 	// durable when it returns; what is denied gets its `blocked` record.
 	Serve(ctx context.Context, ask ServeAsk) (Answer, error)
 
-	// Name judges a DNS question or a stream to a name that is no registry's. What waits for
-	// a person is answered as a hold, and nobody is asked yet: AwaitHost asks.
-	// Refusals are recorded, once per distinct name, up to the run's quota.
+	// Name judges a DNS question or a stream to a name that is no registry's. A host that waits for
+	// a person is answered as a hold, and nobody is asked yet: AwaitHost asks. Refusals are
+	// recorded, once per distinct name, up to the run's quota.
 	Name(ctx context.Context, ask NameAsk) (NameAnswer, error)
 
 	// AwaitHost files a host that waits for a person, and waits as the policy's on_hold
@@ -118,7 +117,7 @@ type Door interface {
 
 	// AwaitPush answers for a push, of which Request has said that a person is asked. With
 	// Wait it is filed and waited for as the policy's on_hold says; a hold is the answer if
-	// nobody has answered by then. What is allowed is on record when it returns.
+	// nobody has answered by then. An allowed request is on record when it returns.
 	AwaitPush(ctx context.Context, ask PushAsk) (Answer, error)
 
 	// Requested records what became of requests, each when it has ended, up to a number of
@@ -131,7 +130,7 @@ type Door interface {
 
 	// Secrets gives the secrets of one request: those that it uses, which is on record by
 	// then, and those that the run has used before, which must not be in its answer either.
-	// Whoever asks keeps none.
+	// The asker keeps none.
 	Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error)
 
 	// Lent tells which values of the run's secrets came to be known since a moment, whichever run

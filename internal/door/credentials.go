@@ -47,7 +47,7 @@ type SecretsAsk struct {
 	Uses    []exchange.Use   `json:"uses,omitempty"`
 }
 
-// SecretsAnswer has the secrets, by their names. What signs requests stays with the daemon:
+// SecretsAnswer has the secrets, by their names. Keys that sign requests stay with the daemon:
 // of that there is the signature, and the token of its session.
 type SecretsAnswer struct {
 	Values map[string]string `json:"values,omitempty"`

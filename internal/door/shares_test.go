@@ -224,8 +224,8 @@ func TestADaemonBoundsLargeQuestionsItself(t *testing.T) {
 }
 
 // TestNoClientChoosesWhatIsOnRecord: a client that goes while the daemon answers, or before it is
-// asked, ends no question of which something may come on record: it is answered. What waits for
-// others ends with its client.
+// asked, ends no question of which something may come on record: it is answered. A call that waits
+// for others ends with its client.
 func TestNoClientChoosesWhatIsOnRecord(t *testing.T) {
 	waits := []string{"Await", "AwaitHost", "AwaitPush", "Build", "CallTool", "Secrets", "Standing"}
 	for _, question := range questions() {

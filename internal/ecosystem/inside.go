@@ -60,13 +60,13 @@ func (in *Inside) AddPath(p string, head []byte) {
 // AddModule takes a name once, as AddEntryPoint and AddStart do.
 func (in *Inside) AddModule(name string) { addName(&in.Modules, name) }
 
-// AddEntryPoint is AddModule for an entry point.
+// AddEntryPoint adds an entry point.
 func (in *Inside) AddEntryPoint(text string) { addName(&in.EntryPoints, text) }
 
-// AddStart is AddModule for a file that runs at every start.
+// AddStart adds a file that runs at every start.
 func (in *Inside) AddStart(name string) { addName(&in.Starts, name) }
 
-// AddBuild is AddModule for what runs where it is built.
+// AddBuild adds what runs where it is built.
 func (in *Inside) AddBuild(text string) { addName(&in.Builds, text) }
 
 // moreSuspect is in the place of the lines for which there was no room.

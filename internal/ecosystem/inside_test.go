@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 )
 
-// What is told of a file's inside is bounded, and plain.
+// The account of a file's inside is bounded, and plain.
 func TestInsideIsBounded(t *testing.T) {
 	t.Parallel()
 	var in ecosystem.Inside

@@ -11,7 +11,7 @@ import (
 // nothing is decided by it.
 type Presenter interface {
 	// Present reads it from the index's row of a file and from the file's
-	// sidecar; either may be nil. What can't be read is left out.
+	// sidecar; either may be nil. Files that can't be read are left out.
 	Present(file File, row, sidecar []byte) Publication
 }
 

@@ -117,7 +117,7 @@ func (s *guestStream) keeperRefused(ctx context.Context, n int) {
 	s.replyOpen(channel.Reply{OK: true})
 }
 
-// recordCrowd is nil also if the door knows the sandbox no more, or takes no more records of it.
+// recordCrowd records the crowd. It returns nil also if the door knows the sandbox no more, or takes no more records of it.
 func (s *guestStream) recordCrowd(ctx context.Context, n int) error {
 	if err := s.recordOrFail(ctx, door.Crowded(s.sandbox, n)); !isSettled(err) {
 		return err

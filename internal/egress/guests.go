@@ -43,7 +43,7 @@ type guest struct {
 	memory      *budget.Budget
 }
 
-func newGuests(l Limits, now func() time.Time) *sandboxRates {
+func newSandboxRates(l Limits, now func() time.Time) *sandboxRates {
 	return &sandboxRates{limits: l, now: now, byID: map[string]*guest{}}
 }
 

@@ -10,7 +10,7 @@ import (
 // is one that lives, of which the next record is to tell.
 func TestCountsThatNobodyTakesAreForgotten(t *testing.T) {
 	for _, ended := range []bool{true, false} {
-		gs := newGuests(Limits{}.withDefaults(), time.Now)
+		gs := newSandboxRates(Limits{}.withDefaults(), time.Now)
 		const all = maxGuests + 100
 		for i := range all {
 			id := fmt.Sprintf("sb-%d", i)

@@ -125,13 +125,13 @@ func endAt(t *testing.T, h http.Handler, names ...string) *end {
 	return endUnder(t, judgedDocument, h, names...)
 }
 
-// endUnder is endAt under another policy.
+// endUnder makes an end, as endAt does, under another policy.
 func endUnder(t *testing.T, document string, h http.Handler, names ...string) *end {
 	t.Helper()
 	return endLimited(t, egress.Limits{}, document, h, names...)
 }
 
-// endLimited is endUnder with limits.
+// endLimited makes an end, as endUnder does, with limits.
 func endLimited(t *testing.T, limits egress.Limits, document string, h http.Handler, names ...string) *end {
 	t.Helper()
 	e, pair := newEndUnder(t, document, limits, names...)

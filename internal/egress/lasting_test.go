@@ -16,7 +16,7 @@ import (
 )
 
 // TestRequestsUnderWayHaveAnEnd: of all that have reached the host when the client closes its
-// connection. What the client does not wait for is on record before the connection's end is.
+// connection. A request that the client does not wait for is on record before the connection's end is.
 func TestRequestsUnderWayHaveAnEnd(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
 		t.Helper()

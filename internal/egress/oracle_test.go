@@ -34,9 +34,10 @@ func (d otherHostDoor) Secrets(context.Context, door.SecretsAsk) (door.SecretsAn
 
 func (otherHostDoor) Declined(context.Context, door.DeclinedAsk) error { return nil }
 
-// TestAHostThatGuesses: a host that gets no secret sends what its client inside asks for, and then waits. What of it
-// arrives at once tells nothing of the run's secret for another host. It does not matter who guesses: any host that
-// sends a client's words back while it goes on does for it.
+// TestAHostThatGuesses: a host that gets no secret sends what its client inside asks for, and then
+// waits. The part of it that arrives at once tells nothing of the run's secret for another host. It
+// does not matter who guesses: any host that sends a client's words back while it goes on does for
+// it.
 func TestAHostThatGuesses(t *testing.T) {
 	const secret = "sk-Zq81xKf0TwLm33pQ9vB7"
 	const letters = "AzZq-" // of which one goes on with the secret at each of the first places

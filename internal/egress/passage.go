@@ -20,9 +20,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// passage is one connection of a guest to a host. What the guest says first tells which
-// host it means; only then is the name resolved, the connection judged and recorded, and
-// dialled at the addresses that were judged.
+// passage is one connection of a guest to a host. The guest's first bytes tell which host it means;
+// only then is the name resolved, the connection judged and recorded, and dialled at the addresses
+// that were judged.
 type passage struct {
 	router  *Router
 	sandbox string

@@ -88,8 +88,8 @@ func closeWrite(conn net.Conn) error {
 	return conn.Close()
 }
 
-// relayBoth copies both ways until both have ended, passing each half-close on. What breaks
-// one way ends both: a connection whose other half was lost must not look ended.
+// relayBoth copies both ways until both have ended, passing each half-close on. A break of one way
+// ends both: a connection whose other half was lost must not look ended.
 func (p *passage) relayBoth(far *metered, guest io.Reader) {
 	var both sync.WaitGroup
 	safego.In(&both, func() { p.said.Store(p.copyOneWay(far, whole{guest, p.gone})) })
@@ -112,7 +112,7 @@ func (w whole) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// copyOneWay tells whether all was passed on.
+// copyOneWay copies one way, and tells whether all was passed on.
 func (p *passage) copyOneWay(to net.Conn, from io.Reader) bool {
 	buf := make([]byte, relayBuffer)
 	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buf)
@@ -129,5 +129,5 @@ func (p *passage) copyOneWay(to net.Conn, from io.Reader) bool {
 	return err == nil
 }
 
-// tooMuch is how guests.connect says that a run has carried all that it may.
+// tooMuch is how sandboxRates.countConnection says that a run has carried all that it may.
 func tooMuch() (rule, problem string) { return door.RuleHostBytes, errBytes.Error() }

@@ -31,7 +31,7 @@ type report struct {
 	end      *door.Disconnection // nil: it goes on
 }
 
-// countEnds is how many ends it tells.
+// countEnds counts the ends that it tells.
 func (r report) countEnds() int {
 	if r.end != nil {
 		return len(r.requests) + 1
@@ -139,7 +139,7 @@ func (rs *reports) settleReport(sandbox string, left report) {
 	}
 }
 
-// stopTries ends the tries. What waits then is lost with the gateway.
+// stopTries ends the tries. Reports that wait then are lost with the gateway.
 func (rs *reports) stopTries() {
 	rs.mu.Lock()
 	if !rs.stopped {
@@ -150,8 +150,7 @@ func (rs *reports) stopTries() {
 	rs.retries.Wait()
 }
 
-// tellDoor has the door take a report. What it can't take now it gets later, behind what waits
-// already.
+// tellDoor has the door take a report. The door gets a report that it can't take now later, behind those that wait already.
 func (r *Router) tellDoor(ctx context.Context, sandbox string, one report) {
 	if one.countEnds() == 0 || r.reports.followWaiting(sandbox, one) {
 		return

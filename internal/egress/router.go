@@ -8,7 +8,7 @@
 //
 // Vocabulary: the *uplink* is the socket on which the keeper hands guests'
 // streams over; a *stream* is one of them; a *name* is a DNS name in its one
-// canonical spelling. What is checked is what is used: a name that is not
+// canonical spelling. The checked name is the one that is used: a name that is not
 // canonical is refused, never repaired.
 package egress
 
@@ -137,7 +137,7 @@ func NewRouter(cfg Config) *Router {
 		cfg.Now = time.Now
 	}
 	limits := cfg.Limits.withDefaults()
-	guests := newGuests(limits, cfg.Now)
+	guests := newSandboxRates(limits, cfg.Now)
 	return &Router{
 		registry: cfg.Registry, ready: cfg.Ready, door: cfg.Door, limits: limits, log: cfg.Log, guests: guests, company: newCompany(), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
 		reports: newReports(guests.memory),

@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// door records what it is asked; only what egress uses does anything.
+// fakeDoor records what it is asked; only what egress uses does anything.
 type fakeDoor struct {
 	door.Door
 	mu       sync.Mutex

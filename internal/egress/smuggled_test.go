@@ -38,7 +38,7 @@ func TestRequestsInTurn(t *testing.T) {
 		"folded":           {"GET /good/a HTTP/1.1\r\nX: a\r\n Host: evil.example\r\n" + host + "\r\n" + bad, []int{200, 403}, []string{"GET /good/a"}},
 		"bare line feeds":  {"GET /good/a HTTP/1.1\nHost: api.example\n\n" + bad, []int{200, 403}, []string{"GET /good/a"}},
 		"chunks by length": {"POST /good/a HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" + bad, []int{200, 403}, []string{"POST /good/a"}},
-		// Who is refused and was to be asked first has its body for none, and the connection ends.
+		// A client that is refused and was to be asked first has its body for none, and the connection ends.
 		"refused with a body behind": {"POST /bad HTTP/1.1\r\n" + host + fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(good)) + good, []int{403, 0}, nil},
 		"asked and sent at once":     {"POST /good/a HTTP/1.1\r\n" + host + fmt.Sprintf("Expect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(good)) + good + bad, []int{100, 200, 403}, []string{"POST /good/a"}},
 		"asked for nothing":          {"POST /good/a HTTP/1.1\r\n" + host + "Expect: 100-continue\r\nContent-Length: 0\r\n\r\n" + bad, []int{200, 403}, []string{"POST /good/a"}},

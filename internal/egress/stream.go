@@ -72,7 +72,7 @@ func (s *guestStream) answerWithRoom(ctx context.Context, answer func()) {
 	answer()
 }
 
-// unknown refuses a stream that asks for nothing that there is. What it says instead is not worth keeping.
+// unknown refuses a stream that asks for nothing that there is. Its other words are not worth keeping.
 func (s *guestStream) unknown(ctx context.Context, problem string) {
 	s.replyOpen(channel.Reply{Error: problem})
 	if s.router.guests.takeName(s.sandbox, problemMark+problem) {
@@ -85,7 +85,7 @@ func (s *guestStream) recordFailure(ctx context.Context, rule, reason string) {
 	_ = s.recordOrFail(ctx, door.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Rule: rule, Reason: reason}) // the operator is told
 }
 
-// recordOrFail is fail with the error for who tries again.
+// recordOrFail records a failure, and returns the error to a caller that tries again.
 func (s *guestStream) recordOrFail(ctx context.Context, f door.Failure) error {
 	ctx, cancel := recording(ctx)
 	defer cancel()
@@ -106,7 +106,7 @@ func (s *guestStream) replyOpen(r channel.Reply) bool {
 }
 
 // resolveName answers a DNS question. A name that is not allowed does not exist. One that waits
-// for a person does, see passage.await.
+// for a person does, see passage.awaitApproval.
 func (s *guestStream) resolveName(ctx context.Context, name string) {
 	if s.router.registry.IsRegistry(name) {
 		s.replyOpen(channel.Reply{OK: true, DNS: &channel.DNSAnswer{Exists: true, Ports: []int{registryPort}}})

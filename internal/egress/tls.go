@@ -22,8 +22,7 @@ const firstOfTLS = 0x16
 func denyAlert() []byte { return []byte{0x15, 3, 1, 0, 2, 2, 49} }
 
 // carryTLS lets a connection through that names its host, and does not name another when
-// the server has it say its ClientHello again. What is inside stays the client's and the
-// server's.
+// the server has it say its ClientHello again. The inside stays the client's and the server's.
 func (p *passage) carryTLS(ctx context.Context, said []byte) {
 	client := &tlshello.Client{}
 	whole, rest, err := p.readHello(ctx, client, said)
@@ -80,7 +79,7 @@ func brokeOff(ctx context.Context, said []byte, failure error) error {
 	return &tlshello.Error{What: "the ClientHello broke off before its end"}
 }
 
-// checkHello tells whether a ClientHello means this connection's host.
+// checkHello returns an error unless a ClientHello means this connection's host.
 func (p *passage) checkHello(h tlshello.Hello) error {
 	switch {
 	case h.Encrypted:

@@ -43,8 +43,7 @@ type toolView struct {
 // toolsKeptOpen is how long a connection to the tools stays without a call.
 const toolsKeptOpen = 2 * time.Minute
 
-// serveTools answers a connection to the tools' name, by plain HTTP. What a tool is, and
-// who may call it, is the door's to know.
+// serveTools answers a connection to the tools' name, by plain HTTP. The door knows what a tool is, and who may call it.
 func (s *guestStream) serveTools(ctx context.Context) {
 	if rule, problem := s.router.guests.countConnection(s.sandbox); problem != "" {
 		s.replyOpen(channel.Reply{Error: s.toolsPassage().refuseConnection(ctx, rule, problem)})

@@ -68,8 +68,8 @@ func (p *passage) begun() uint64 {
 	return p.seq
 }
 
-// watchConnections looks again and again whether connections may go on, until ctx ends. What became of
-// their requests is told beside that: a record takes its time, and a cut must not wait for it.
+// watchConnections looks again and again whether connections may go on, until ctx ends. The ends of
+// their requests are told beside that: a record takes its time, and a cut must not wait for it.
 func (r *Router) watchConnections(ctx context.Context) {
 	tick := time.NewTicker(r.limits.Look)
 	defer tick.Stop()

@@ -17,11 +17,10 @@ type Caller interface {
 	// Bounds are the greatest limits that a call can have, and the least memory that one
 	// needs.
 	Bounds() CallBounds
-	// Call runs code and returns when all of it has ended. What the code does wrong is the
-	// result's Failure. An error is the host's: fault.ErrInvalid for a call that can't be
-	// (another language, limits beyond Bounds), fault.ErrExhausted where the host has no
-	// room for it now, and ctx's own if that ended before the code did. No call sees
-	// anything of another one.
+	// Call runs code and returns when all of it has ended. A mistake of the code is the result's
+	// Failure. An error is the host's: fault.ErrInvalid for a call that can't be (another language,
+	// limits beyond Bounds), fault.ErrExhausted where the host has no room for it now, and ctx's
+	// own if that ended before the code did. No call sees anything of another one.
 	Call(ctx context.Context, call Call) (CallResult, error)
 	// Close ends all calls and gives everything back. No call begins afterwards.
 	Close(ctx context.Context) error

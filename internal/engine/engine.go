@@ -39,7 +39,8 @@ const (
 	ControlNonRootUser  Control = "non-root-user"
 	ControlFreeze       Control = "freeze"   // its instances are Freezers
 	ControlSnapshot     Control = "snapshot" // its instances are Snapshotters, and it is a Restorer
-	// ControlSnapshotFiles: the same for ContentsFiles. Who enforces ControlSnapshot enforces it, too.
+	// ControlSnapshotFiles: the same for ContentsFiles. An engine that enforces ControlSnapshot enforces it,
+	// too.
 	ControlSnapshotFiles Control = "snapshot-files"
 )
 
@@ -88,7 +89,7 @@ type Mount struct {
 	ReadOnly    bool   `json:"read_only"`
 	SizeBytes   int64  `json:"size_bytes,omitempty"` // tmpfs only; must be > 0
 	Mode        uint32 `json:"mode,omitempty"`       // tmpfs only
-	// Origin is what Source was when it was checked. Whoever mounts it opens Source without
+	// Origin is what Source was when it was checked. An engine that mounts it opens Source without
 	// following a link, and refuses another file or directory. Zero for what is the
 	// installation's or the host's own, in which no sandbox may write.
 	Origin hostpath.Identity `json:"origin,omitzero"`
@@ -153,7 +154,7 @@ type Exit struct {
 	OOM    bool   `json:"oom"`
 	Reason string `json:"reason"` // "destroyed", "agent exited", "out of memory", "killed"
 	// Words are the last that the sandbox's kernel and agent wrote, for the operator;
-	// "" where nobody knows any. What runs inside may have chosen them.
+	// "" where nobody knows any. Programs inside may have chosen them.
 	Words string `json:"-"`
 }
 
@@ -230,10 +231,10 @@ type Freezer interface {
 	// being frozen or is frozen to dir, by a daemon that died meanwhile, it waits
 	// and completes what is missing.
 	Freeze(ctx context.Context, dir string) error
-	// FreezeFiles is Freeze, and keeps what was written to the root and nothing else:
-	// no memory, and of memory file systems no files. What is open on the channel
-	// ends. Thaw then starts a new PID 1 on those files, as the first time, which must
-	// be configured. fault.ErrUnavailable of an engine that can't do that here.
+	// FreezeFiles is Freeze, and keeps what was written to the root and nothing else: no memory,
+	// and of memory file systems no files. Open streams of the channel end. Thaw then starts a new
+	// PID 1 on those files, as the first time, which must be configured. fault.ErrUnavailable of an
+	// engine that can't do that here.
 	FreezeFiles(ctx context.Context, dir string) error
 	// Thaw starts the instance again from dir, which may be another daemon's
 	// Freeze or FreezeFiles; an image that is not whole or was changed is a

@@ -26,8 +26,8 @@ type Evidence struct {
 	License    string    `json:"license,omitempty"`
 	Versions   int       `json:"versions,omitempty"` // releases of the project
 	Requires   []string  `json:"requires,omitempty"` // its dependencies, "name specifier"
-	// Vulnerabilities are the known ones; nil: they were not looked for (see Unchecked). What
-	// is in it never changes.
+	// Vulnerabilities are the known ones; nil: they were not looked for (see Unchecked). Its content never
+	// changes.
 	Vulnerabilities *Vulnerabilities `json:"vulnerabilities,omitempty"`
 	// Inside is what the file brings; nil: it was not looked into.
 	Inside *Inside `json:"inside,omitempty"`

@@ -47,7 +47,7 @@ type Shares struct {
 	last  map[string]uint64 // which of them was a guest's last; forgotten with the guest
 	ones  map[one]*turn     // of members; forgotten with each
 	came  uint64            // how many have waited
-	// Who waits, in the order in which they came: for one guest alone, and for parties. Only the
+	// The waiters, in the order in which they came: for one guest alone, and for parties. Only the
 	// first of each member's is looked at, so that a long line takes no time of the others'.
 	alone   map[string]map[string][]*waiter // by guest and member
 	parties []*waiter
@@ -169,7 +169,7 @@ func (s *Shares) joinLine(w *waiter) bool {
 	defer s.mu.Unlock()
 	full := func(guest string) bool {
 		ofOne := w.member != "" && len(s.alone[guest][w.member]) >= s.limits.LineOfOne()
-		return s.limits.Line > 0 && (ofOne || s.waitFor(guest) >= s.limits.Line)
+		return s.limits.Line > 0 && (ofOne || s.countWaiting(guest) >= s.limits.Line)
 	}
 	if !slices.ContainsFunc(w.guests(), func(guest string) bool { return !full(guest) }) {
 		return false
@@ -220,8 +220,8 @@ func (s *Shares) dropWaiter(w *waiter) bool {
 	return true
 }
 
-// waitFor is how many wait for a guest's turns. Needs mu.
-func (s *Shares) waitFor(guest string) int {
+// countWaiting counts those that wait for a guest's turns. Needs mu.
+func (s *Shares) countWaiting(guest string) int {
 	n := length(s.alone[guest])
 	for _, w := range s.parties {
 		if slices.Contains(w.guests(), guest) {
@@ -266,7 +266,7 @@ func (s *Shares) forgetOne(its one) {
 // forgetGuests drops what is kept of guests who have nothing and wait for nothing. Needs mu.
 func (s *Shares) forgetGuests(guests ...string) {
 	for _, guest := range guests {
-		if s.had[guest] == 0 && s.waitFor(guest) == 0 {
+		if s.had[guest] == 0 && s.countWaiting(guest) == 0 {
 			delete(s.last, guest)
 		}
 	}

@@ -28,7 +28,7 @@ func Kinds() []Kind {
 }
 
 // KindOf is an error's row. It goes by what the error itself is, not by what caused it.
-// What took too long is unavailable.
+// A step that took too long is unavailable.
 func KindOf(err error) Kind {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		err = f.Category

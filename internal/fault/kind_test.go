@@ -54,7 +54,7 @@ func TestKindAnsweredElse(t *testing.T) {
 	}
 }
 
-// What one process tells another by name and sentence is of the same kind there.
+// An error that one process tells another by name and sentence is of the same kind there.
 func TestRemake(t *testing.T) {
 	t.Parallel()
 	for _, k := range fault.Kinds() {

@@ -75,7 +75,7 @@ func Of(file *os.File) (*Lock, error) {
 	return &Lock{file}, nil
 }
 
-// WaitOf is like Of, and waits for as long as somebody else has the lock.
+// WaitOf does what Of does, and waits for as long as somebody else has the lock.
 func WaitOf(file *os.File) (*Lock, error) {
 	if err := flockFile(file, unix.LOCK_EX); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func openPolicies() []string {
 }
 
 // TestALookalikeOfALockfile: where the default is allow, a client that installs from a
-// lockfile may ask for a dependency before its parent. What that requires is read first,
+// lockfile may ask for a dependency before its parent. The requirements of that are read first,
 // and the request waits for the client's next ones; a look-alike that none of them
 // requires is refused.
 func TestALookalikeOfALockfile(t *testing.T) {
@@ -103,10 +103,10 @@ func TestALookalikeWheelOfALockfile(t *testing.T) {
 	}
 }
 
-// TestALookalikeBeforeItsParent: pip asks for one project of a list after the other, each
-// time for its page and for what its release requires, and for the files at the end. What
-// a look-alike requires is told, and nothing else of its publisher's; the file is let in if
-// something requires it by then.
+// TestALookalikeBeforeItsParent: pip asks for one project of a list after the other, each time for
+// its page and for what its release requires, and for the files at the end. The requirements of a
+// look-alike are told, and nothing else of its publisher's; the file is let in if something
+// requires it by then.
 func TestALookalikeBeforeItsParent(t *testing.T) {
 	for _, document := range openPolicies() {
 		b := newBench(t, func(c *gateway.Config) { c.Limits.QuietTime = 50 * time.Millisecond })

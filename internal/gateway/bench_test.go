@@ -73,7 +73,7 @@ func fetchPacked(b *testing.B, c *http.Client, url string) {
 }
 
 // BenchmarkPageCold20MB is a page that the gateway has never seen: fetched,
-// read, kept, judged, rendered and sent. What the upstream does is in it.
+// read, kept, judged, rendered and sent. The upstream's work is in it.
 func BenchmarkPageCold20MB(b *testing.B) {
 	g, _ := newBulk(b, largePages)
 	c := g.client(sandboxA)

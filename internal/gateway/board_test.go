@@ -49,7 +49,7 @@ func deeds() []deed {
 			b.do(sandboxA, http.MethodHead, "https://"+indexHost+"/simple/message")
 			b.do(sandboxA, http.MethodDelete, "https://"+indexHost+"/simple/foo/")
 		}, ""},
-		// What is left: whether a page or a file that both may have was asked for.
+		// One thing is left: whether a page or a file that both may have was asked for.
 		{"a release that is none", asks("/p/foo-9.0-py3-none-any.whl"), indexHost + "/simple/foo/"},
 		{"a page that both may have", asks("/simple/foo/"), indexHost + "/simple/foo/"},
 		{"a file that both may have", asks("/simple/foo/", "/p/foo-1.0-py3-none-any.whl"), indexHost + "/simple/foo/ " + filesHost + "/p/foo-1.0-py3-none-any.whl"},

@@ -107,7 +107,7 @@ func capped(ref pkgref.Ref, _ door.File) policy.Decision {
 	return policy.Decision{Effect: policy.Allow, Rule: "test"}
 }
 
-// refusals are what clients print, by client; docs/ecosystems.md is the table.
+// checkRefusals compares a client's words for what is refused with what docs/ecosystems.md says that it prints.
 func checkRefusals(t *testing.T, r *road, client string, env, install []string, reasonOfRange string) {
 	t.Helper()
 	const over, listed = "alpha 2.0 is over max_version 1.x", "gone is on no list of the policy"

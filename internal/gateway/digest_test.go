@@ -104,7 +104,7 @@ func TestChangedDigests(t *testing.T) {
 				b.list(indexHost, "foo", toyFile{Version: "1.0.0", Digest: c.then})
 				b.registry.Script(indexHost+"/foo/1.0.0.pkg", bodyOf(c.bytes))
 				a := b.get("/foo/1.0.0.pkg")
-				// What is cached and is what the index says now needs no upstream.
+				// A cached file that is what the index says now needs no upstream.
 				good := c.refused == "" && string(c.bytes) == string(body) || c.then == "" && c.first == "" && !emptied
 				switch {
 				case good && (a.StatusCode != 200 || a.body != string(body)):

@@ -26,7 +26,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// door is a door.Door that decides by a function and remembers
+// fakeDoor is a door.Door that decides by a function and remembers
 // everything that it was told.
 type fakeDoor struct {
 	door.Door // what only the egress router asks

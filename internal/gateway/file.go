@@ -58,8 +58,8 @@ func (g *Gateway) findFile(q *query) (l located, settle func(outcome), err error
 	return l, settle, err
 }
 
-// serveFound asks for the verdict before anything is fetched. What waits for a
-// person is gone on with: they are shown what the verified bytes say.
+// serveFound asks for the verdict before anything is fetched. A file that waits for a person is
+// gone on with: they are shown what the verified bytes say.
 func (g *Gateway) serveFound(q *query, l located, settle func(outcome)) {
 	answer, err := g.verdict(q, l)
 	settle(outcomeOf(answer.Decision)) // of an error's zero decision: refused
@@ -81,7 +81,7 @@ func (g *Gateway) serveFound(q *query, l located, settle func(outcome)) {
 	}
 }
 
-// verdict asks whether the file may be had. What requires it may not have been read: then
+// verdict asks whether the file may be had. The package that requires it may not have been read: then
 // that is read first.
 func (g *Gateway) verdict(q *query, l located) (door.Answer, error) {
 	ctx := q.r.Context()

@@ -154,7 +154,7 @@ func TestGoFilesDecideAlone(t *testing.T) {
 		}
 	}
 	for _, r := range b.registry.Requests()[asked:] {
-		// What the database says of a zip is a fact that the verdict is given by.
+		// The database's word on a zip is a fact that the verdict is given by.
 		if !strings.HasPrefix(r.Path, logPath) {
 			t.Errorf("%s was asked for", r.Path)
 		}

@@ -34,7 +34,7 @@ func (c *greeting) Read(b []byte) (int, error) {
 // CloseWrite ends one half.
 func (c *greeting) CloseWrite() error { return httphead.CloseWrite(c.Conn) }
 
-// judgeHello is the server's hook for a ClientHello that is whole. It judges the name, since crypto/tls asks for no
+// judgeHello serves as the server's hook for a ClientHello that is whole. It judges the name, since crypto/tls asks for no
 // certificate if the client offers no version and no protocol that the server speaks.
 func (c *greeting) judgeHello(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	c.whole.Store(true)

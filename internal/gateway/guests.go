@@ -36,7 +36,7 @@ type guest struct {
 	walks                    map[pkgref.Ecosystem]*guestWalk // each has a lock of its own
 }
 
-func newGuests(l Limits) *guestRates { return &guestRates{limits: l, byID: map[string]*guest{}} }
+func newGuestRates(l Limits) *guestRates { return &guestRates{limits: l, byID: map[string]*guest{}} }
 
 func (gs *guestRates) getGuest(id string) *guest {
 	now := time.Now()
@@ -264,7 +264,7 @@ func (gs *guestRates) walkOf(id string, e pkgref.Ecosystem) *guestWalk {
 	g := gs.getGuest(id)
 	w := g.walks[e]
 	if w == nil {
-		w = newWalk()
+		w = newGuestWalk()
 		g.walks[e] = w
 	}
 	return w

@@ -12,7 +12,7 @@ import (
 func TestBurstsWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gs := newGuests(Limits{Requests: 200}.withDefaults())
+		gs := newGuestRates(Limits{Requests: 200}.withDefaults())
 		began := time.Now()
 		for i := range 1400 { // twice the rate at once, and five seconds' worth of turns
 			if turn, ok := gs.queueRequest("sb"); !ok || (turn == 0) != (i < 400) {

@@ -17,9 +17,9 @@ import (
 // it is to be served.
 const maxRounds = 3
 
-// serveRecorded has the serving recorded and sends. What waits for a person is
-// waited for first, as long as the client is there; but once it may be served the
-// record has to be whole, whether or not the client still is.
+// serveRecorded has the serving recorded and sends. A serving that waits for a person is waited for
+// first, as long as the client is there; but once it may be served the record has to be whole,
+// whether or not the client still is.
 func (g *Gateway) serveRecorded(q *query, v verified, waits bool) {
 	ask := v.fileAsk()
 	var answer door.Answer

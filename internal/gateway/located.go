@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// What a guest asks for is located first, then verified, then judged. Each is a type
+// A file that a guest asks for is located first, then verified, then judged. Each is a type
 // of its own, so that a signature says what is known: located is what it is, before
 // any of its bytes is here; verified is that with its bytes and what they say;
 // delivery.Judged and delivery.Shown are what may be sent, and only the door's answer

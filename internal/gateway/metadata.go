@@ -174,8 +174,8 @@ func (g *Gateway) sendAttachment(q *query, l located, found attached) {
 	}
 }
 
-// servePass relays bytes that the client verifies itself. What is about a
-// project is judged by the name first, as attachments are.
+// servePass relays bytes that the client verifies itself. A question about a project is judged by
+// the name first, as attachments are.
 func (g *Gateway) servePass(q *query) {
 	passer, ok := q.source.Protocol.(ecosystem.PassThrough)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 const corgi = "application/vnd.npm.install-v1+json"
 
 // newNodeBench has one registry of npm's protocol at the root of the index's
-// host. What it is asked for is asked again each time.
+// host. It asks again each time for what it is asked for.
 func newNodeBench(t *testing.T, change func(*bench, *upstream.Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, registry: liar.New(t, indexHost, filesHost, "evil.example"), door: newDoor(t)}

@@ -253,7 +253,7 @@ func TestNodeDigests(t *testing.T) {
 			}
 		})
 	}
-	// What policies with require_hashes do is told by the digest.
+	// The digest tells what policies with require_hashes do.
 	b := newNodeBench(t, nil)
 	b.nodePublish(indexHost, func(page string) string {
 		return strings.Replace(page, `"integrity":"`+foo.Integrity()+`"`, `"x":0`, 1)

@@ -93,8 +93,8 @@ func (q *query) sendAnswer(a ecosystem.Answer) {
 	}
 }
 
-// answerProtocol gives the protocol's own answer. What the client sent with its request
-// is read so that the connection can be used again, and never looked at.
+// answerProtocol gives the protocol's own answer. The body that the client sent with its request is
+// read so that the connection can be used again, and never looked at.
 func (q *query) answerProtocol() {
 	if q.route.Answer == nil {
 		q.answerRefusal(ecosystem.Refusal{Cause: ecosystem.NoSuchRoute, Reason: "the gateway has no such page"})

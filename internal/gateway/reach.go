@@ -50,7 +50,7 @@ func (wr *walker) reachPackage(ctx context.Context, s subject, to destination) e
 	over := time.NewTimer(wr.cfg.Limits.WalkTime)
 	defer over.Stop()
 	for first := true; ; {
-		next := w.awaitNext()
+		next := w.nextAsked()
 		mine, stepped := w.beginStep()
 		var quiet <-chan time.Time
 		if mine {

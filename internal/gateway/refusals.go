@@ -14,7 +14,7 @@ import (
 )
 
 // failed records what the gateway itself refused, and gives the id to show.
-// What can't be recorded is refused all the same, without an id.
+// A refusal that can't be recorded is given all the same, without an id.
 func (g *Gateway) failed(q *query, f door.Failure) string {
 	return g.recordFailure(q.r.Context(), q.sandbox, f)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
-// serveRequest answers a request. What is wrong with its form is answered before
+// serveRequest answers a request. A request of a wrong form is answered before
 // anything is asked of anybody.
 func (g *Gateway) serveRequest(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())

@@ -71,7 +71,7 @@ func (g *Gateway) tlsConfig(from *greeting) *tls.Config {
 	}
 }
 
-// judgeHello is fault.ErrForbidden, and on record, if a ClientHello names a host for which the gateway does not answer.
+// judgeHello returns fault.ErrForbidden, and records it, if a ClientHello names a host for which the gateway does not answer.
 func (g *Gateway) judgeHello(hello *tls.ClientHelloInfo, sandbox string) error {
 	if g.names.hasName(hello.ServerName) {
 		return nil

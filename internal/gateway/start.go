@@ -24,7 +24,7 @@ func New(cfg Config, d door.Door) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, door: d, log: cfg.Log, feed: newFeed(), guests: newGuests(cfg.Limits), flights: coalesce.New(cfg.Log)}
+	g := &Gateway{cfg: cfg, door: d, log: cfg.Log, feed: newFeed(), guests: newGuestRates(cfg.Limits), flights: coalesce.New(cfg.Log)}
 	if err := g.compose(store); err != nil {
 		g.flights.Cancel()
 		return nil, err

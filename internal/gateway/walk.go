@@ -16,7 +16,7 @@ const (
 
 // guestWalk reads, for one guest and ecosystem, what leads from the policy's entries to what
 // they require: one step at a time, whoever of the guest's requests needs it. All
-// others wait for the step and look again. What was read the door knows.
+// others wait for the step and look again. The door knows what was read.
 type guestWalk struct {
 	mu      sync.Mutex // guards all below
 	stepped chan struct{}
@@ -44,8 +44,8 @@ func (w *guestWalk) endStep() {
 	close(w.stepped)
 }
 
-// awaitNext is closed once the guest asks for something more.
-func (w *guestWalk) awaitNext() <-chan struct{} {
+// nextAsked returns a channel that is closed once the guest asks for something more.
+func (w *guestWalk) nextAsked() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.asking
@@ -125,6 +125,6 @@ func (w *guestWalk) forgetRelease(project pkgref.Ref, version string) {
 	delete(w.read[project], version)
 }
 
-func newWalk() *guestWalk {
+func newGuestWalk() *guestWalk {
 	return &guestWalk{asking: make(chan struct{}), failed: map[pkgref.Ref]time.Time{}, read: map[pkgref.Ref]map[string]bool{}}
 }

@@ -44,7 +44,7 @@ func (b *bench) nodeTree(tree map[string]map[string]any) (paths map[string]strin
 
 // TestALockedInstallOfManyPackages: all files of a lockfile are asked for at once, the
 // deepest first, and no page; more names than a run may ask for that lead to nothing.
-// What only another version, a blocked package or nothing leads to is refused.
+// A name to which only another version, a blocked package or nothing leads is refused.
 func TestALockedInstallOfManyPackages(t *testing.T) {
 	b := newNodeBench(t, nil)
 	tree := map[string]map[string]any{

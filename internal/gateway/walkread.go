@@ -100,8 +100,8 @@ func (wr *walker) readEach(w *guestWalk, project pkgref.Ref, versions []string, 
 	return errors.Join(failed...)
 }
 
-// readSidecar reads the metadata of one file of a release that may be had. What waits
-// or is refused admits nothing, and is not read.
+// readSidecar reads the metadata of one file of a release that may be had. A package that waits or
+// is refused admits nothing, and is not read.
 func (wr *walker) readSidecar(ctx context.Context, at subject, j pages.Judged, version string) (allowed bool, err error) {
 	f := fileToRead(j, version)
 	if f == nil {

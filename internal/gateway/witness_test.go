@@ -26,7 +26,7 @@ func newWitnessBench(t *testing.T, change func(*bench, *upstream.Config)) *bench
 }
 
 // TestWitnessedFiles: the log has the digest and the time, and the index is not
-// even asked for. What was had once is had without the upstream.
+// even asked for. A module that was had once is had without the upstream.
 func TestWitnessedFiles(t *testing.T) {
 	b := newWitnessBench(t, nil)
 	body := b.file(indexHost, toyPackage{Name: "foo", Version: "1.0.0"})

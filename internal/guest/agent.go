@@ -141,8 +141,8 @@ func (a *Agent) serveStreams(ctx context.Context) {
 	}
 }
 
-// answerCall reads a stream's call and does it. What goes on when the session is
-// started anew is bound to ctx, all else to life.
+// answerCall reads a stream's call and does it. Work that goes on when the session is started anew
+// is bound to ctx, all else to life.
 func (a *Agent) answerCall(ctx, life context.Context, stream *channel.Conn) error {
 	call, err := a.readCall(life, stream)
 	if err != nil {

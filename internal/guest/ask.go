@@ -39,7 +39,7 @@ func Ask(ctx context.Context, args []string, socket string, stdout, stderr io.Wr
 	}
 }
 
-// askWhy is `cofferdam why`: at most one request's id, and --json before or behind it.
+// askWhy runs `cofferdam why`: at most one request's id, and --json before or behind it.
 func askWhy(ctx context.Context, args []string, socket string, stdout, stderr io.Writer) int {
 	question := questionWhy
 	if i := slices.Index(args, questionJSON); i >= 0 {

@@ -49,8 +49,8 @@ func (c *clock) countPassed() {
 	c.looked = now
 }
 
-// stopClock stops the clock, or lets it go on.
-func (c *clock) stopClock(stopped bool) {
+// setStopped stops the clock, or lets it go on.
+func (c *clock) setStopped(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.countPassed()

@@ -56,11 +56,11 @@ func TestClock(t *testing.T) {
 			t.Errorf("over a leap of days: %v", got)
 		}
 		if got := waited(c, time.Second, func() {
-			c.stopClock(true)
-			c.stopClock(true) // a state, not a count
+			c.setStopped(true)
+			c.setStopped(true) // a state, not a count
 			time.Sleep(time.Hour)
 			leap(time.Hour)
-			c.stopClock(false)
+			c.setStopped(false)
 		}); got < time.Hour+time.Second || got > time.Hour+2*time.Second {
 			t.Errorf("over an hour of standing still: %v", got)
 		}

@@ -136,7 +136,7 @@ func (c *execCommand) startProgram() *startError {
 		uid: c.user.UID, gid: c.user.GID, groups: isRoot(), // only tests run the agent as somebody else
 		processes: uint64(c.agent.each.Load()), number: c.number,
 	}
-	failed = launch(c.exec.Argv[0], c.lookPath(), c.dir, func(file string) error {
+	failed = launch(c.exec.Argv[0], c.searchPath(), c.dir, func(file string) error {
 		p.file = file
 		return c.forkProgram(p)
 	})
@@ -187,8 +187,8 @@ func (c *execCommand) forkProgram(p program) error {
 	return nil
 }
 
-// lookPath is the PATH of the command's own environment.
-func (c *execCommand) lookPath() string {
+// searchPath returns the PATH of the command's own environment.
+func (c *execCommand) searchPath() string {
 	for _, variable := range c.env {
 		if path, ok := strings.CutPrefix(variable, "PATH="); ok {
 			return path

@@ -269,7 +269,7 @@ func TestGrandchildHoldsThePipe(t *testing.T) {
 	gone(t, pid)
 }
 
-// What the host gives up is ended, since nobody could learn of it.
+// A call that the host gives up is ended, since nobody could learn of it.
 func TestSessionEndKillsCommands(t *testing.T) {
 	a := startAgent(t, nil)
 	e := a.start(channel.Exec{Argv: []string{"sh", "-c", "echo $$; exec sleep 1000"}})

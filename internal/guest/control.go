@@ -50,7 +50,7 @@ func (c *execCommand) awaitStart(ctx context.Context) bool {
 	}
 }
 
-// signalNumber is a signal by its name, with or without SIG; 0: there is none of that name.
+// signalNumber returns the number of a signal by its name, with or without SIG; 0: there is none of that name.
 func signalNumber(signal channel.Signal) unix.Signal {
 	return unix.SignalNum("SIG" + strings.TrimPrefix(signal.Name, "SIG"))
 }

@@ -117,7 +117,7 @@ func TestAnEndThatAKillOvertook(t *testing.T) {
 	}
 }
 
-// What a control call is about is told by the command's id alone.
+// The command's id alone tells what a control call is about.
 func TestControlOfWhatIsNotThere(t *testing.T) {
 	a := startAgent(t, nil)
 	a.run(channel.Exec{ID: "over", Argv: []string{"true"}})

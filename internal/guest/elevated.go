@@ -60,7 +60,7 @@ func elevate(argv []string) (int, error) {
 	if err != nil {
 		return codeNotElevated, err
 	}
-	// What is left of the namespace has been killed and can start nothing. The kernel does
+	// The rest of the namespace has been killed and can start nothing. The kernel does
 	// not wait for it.
 	for {
 		left, err := elevatedProcesses()

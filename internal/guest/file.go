@@ -23,7 +23,7 @@ type fileCall struct {
 	path     string // clean
 }
 
-// answerFile does one operation. What can go wrong with a file is a Reply; an error is
+// answerFile does one operation. A failure with a file is a Reply; an error is
 // of the stream.
 func (a *Agent) answerFile(ctx context.Context, stream *channel.Conn, file *channel.File) error {
 	c, err := a.newFileCall(stream, file)

@@ -34,7 +34,7 @@ func (h *host) file(f channel.File) (channel.FileInfo, error) {
 	return reply.FileInfo()
 }
 
-// open begins an operation that has a stream.
+// openFile begins an operation that has a stream.
 func (h *host) openFile(f channel.File) (*channel.Conn, channel.FileInfo, error) {
 	h.t.Helper()
 	stream, reply := h.call(channel.Call{Kind: channel.CallFile, File: &f})
@@ -151,7 +151,7 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// What can't be a path is refused in every operation (C-FA-01).
+// A text that can't be a path is refused in every operation (C-FA-01).
 func TestFilePathsRefused(t *testing.T) {
 	a := startAgent(t, nil)
 	if err := os.WriteFile(a.root+"/file", nil, 0o600); err != nil {
@@ -196,8 +196,8 @@ func TestFilePathsRefused(t *testing.T) {
 	}
 }
 
-// Paths mean what they mean inside; no link leads out (C-FA-01, C-FA-02). What is
-// inside here is the agent's Root; that it is the sandbox's root is the engine's.
+// Paths mean what they mean inside; no link leads out (C-FA-01, C-FA-02). The inside here is the
+// agent's Root; that it is the sandbox's root is the engine's.
 func TestFilesStayInside(t *testing.T) {
 	a := startAgent(t, nil)
 	outside := filepath.Join(t.TempDir(), "canary")
@@ -239,7 +239,7 @@ func TestFilesStayInside(t *testing.T) {
 	}
 }
 
-// What is no regular file is neither read nor written, and a file that never ends
+// A thing that is no regular file is neither read nor written, and a file that never ends
 // has an end; other calls go on meanwhile (C-FA-04).
 func TestOnlyRegularFiles(t *testing.T) {
 	a := startAgent(t, nil)
@@ -358,7 +358,7 @@ func (n *noise) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Whoever reads while many write sees one of the contents, whole (C-FA-08).
+// A reader sees, while many write, one of the contents, whole (C-FA-08).
 func TestWritesAreWhole(t *testing.T) {
 	a := startAgent(t, nil)
 	const writers, size = 50, 200_000

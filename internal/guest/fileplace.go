@@ -32,7 +32,7 @@ func (p *filePlace) closePlace() {
 	}
 }
 
-// statPlace is what lies there, a symbolic link not followed.
+// statPlace returns the stat of what lies there, a symbolic link not followed.
 func (p *filePlace) statPlace() (unix.Stat_t, error) {
 	var stat unix.Stat_t
 	err := unix.Fstatat(p.dir, p.name, &stat, unix.AT_SYMLINK_NOFOLLOW)
@@ -81,7 +81,7 @@ type search struct {
 //
 // The caller closes the place. To be called with the user's rights.
 func locate(root, clean string, how search) (*filePlace, error) {
-	w, err := newWalk(root, clean, how.kernel)
+	w, err := newPathSearch(root, clean, how.kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ type pathSearch struct {
 	made     []int // those that were, held open if they are to be given
 }
 
-func newWalk(root, clean string, kernel bool) (*pathSearch, error) {
+func newPathSearch(root, clean string, kernel bool) (*pathSearch, error) {
 	w := &pathSearch{root: root + "/", real: "/", rest: namesOf(clean), proc: procDevice(), kernel: kernel}
 	var err error
 	w.at, err = openDir(unix.AT_FDCWD, w.root)

@@ -29,9 +29,9 @@ func isTemporary(name string) (temporary, fresh bool) {
 	return strings.HasPrefix(name, temporaryOver), false
 }
 
-// writeFile makes a file of what the host sends, in place of the one that may be
-// there, in one step. What is left of a write that does not come to its end is
-// taken away. The last of several at once to come to its end wins.
+// writeFile makes a file of what the host sends, in place of the one that may be there, in one
+// step. The rest of a write that does not come to its end is taken away. The last of several at
+// once to come to its end wins.
 func (c *fileCall) writeFile() error {
 	file, mode, err := c.beginFile()
 	if err != nil {

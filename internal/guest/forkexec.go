@@ -20,8 +20,8 @@ type program struct {
 	terminal  bool // the first of them becomes its controlling terminal
 	uid, gid  int
 	groups    bool // it loses the supplementary groups, which takes a right
-	// processes is how many its user may have; 0: as many as the agent may. What is more than
-	// the agent may takes CAP_SYS_RESOURCE.
+	// processes is how many its user may have; 0: as many as the agent may. More than the agent may have
+	// takes CAP_SYS_RESOURCE.
 	processes uint64
 	// number is the command's, by which all that comes of it is known; 0: none.
 	number uint64
@@ -77,7 +77,7 @@ func (p *program) beginChild() (pid int, told *os.File, err error) {
 	return c.beginApart()
 }
 
-// beginApart is begin for a child with a copy of the agent's memory. It takes no thread of the
+// beginApart begins a child with a copy of the agent's memory. It takes no thread of the
 // agent, however long the child is held up, but the kernel copies the tables of the memory, and
 // the agent's next write to each page.
 func (c *child) beginApart() (pid int, told *os.File, err error) {
@@ -175,7 +175,7 @@ func (c *child) become() {
 //go:nosplit
 //go:nocheckptr
 func (c *child) becomesUser() bool {
-	c.takesNumber()
+	c.writeNumber()
 	return c.setLimit(unix.RLIMIT_NPROC, c.raised) &&
 		(!c.groups || c.callSystem(unix.SYS_SETGROUPS, 0, 0, 0)) &&
 		c.callSystem(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
@@ -183,14 +183,14 @@ func (c *child) becomesUser() bool {
 		c.setLimit(unix.RLIMIT_NPROC, c.processes)
 }
 
-// takesNumber writes the command's number into the child's limits. Where the kernel does not let
+// writeNumber writes the command's number into the child's limits. Where the kernel does not let
 // them be set, as older releases of gVisor refuse that of the resident set, the command starts all
 // the same: what its limits then leave open is decided as for a process that has lowered them.
 //
 //go:norace
 //go:nosplit
 //go:nocheckptr
-func (c *child) takesNumber() {
+func (c *child) writeNumber() {
 	_ = c.setLimit(unix.RLIMIT_RSS, c.grown) && c.setLimit(unix.RLIMIT_DATA, c.fallen)
 	c.failure = 0 // it is no refusal to start
 }

@@ -65,7 +65,7 @@ func TakeChannel() (io.ReadWriteCloser, error) {
 	return conn, nil
 }
 
-// takeSocket is the channel if stdin is a socket, else unix.ENOTSOCK.
+// takeSocket takes the channel if stdin is a socket, else unix.ENOTSOCK.
 func takeSocket() (io.ReadWriteCloser, error) {
 	fd, err := unix.FcntlInt(stdin, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

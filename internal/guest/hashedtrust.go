@@ -28,7 +28,7 @@ const maxHashed = 10
 // somebody else's would have the CA. The agent's log says so.
 func (a *Agent) writeHashed(before, ca []byte) error {
 	folder := a.config.Root + hashedFolder
-	there, err := a.ownFolder(hashedFolder)
+	there, err := a.isOwnFolder(hashedFolder)
 	if err != nil || !there || bytes.Equal(before, ca) && a.hashed(ca) != "" {
 		return err
 	}
@@ -54,8 +54,8 @@ func (a *Agent) writeHashed(before, ca []byte) error {
 	return nil // that many have its name
 }
 
-// ownFolder tells whether a folder is there, and no part of its path is a link.
-func (a *Agent) ownFolder(path string) (bool, error) {
+// isOwnFolder tells whether a folder is there, and no part of its path is a link.
+func (a *Agent) isOwnFolder(path string) (bool, error) {
 	for end := range len(path) + 1 {
 		if end == 0 || end < len(path) && path[end] != '/' {
 			continue

@@ -211,7 +211,7 @@ func (a *Agent) makeWorkspace(c *channel.Configure) error {
 	return os.Lchown(dir, c.User.UID, c.User.GID)
 }
 
-// setHostname is not worth failing for: a template without the right shows
+// setHostname sets the host name. A failure changes nothing else: a template without the right shows
 // another name, no more.
 func (a *Agent) setHostname(name string) {
 	if now, err := os.Hostname(); err == nil && now == name {

@@ -100,7 +100,7 @@ func (a *Agent) places(ask channel.InventoryAsk) []string {
 	for i, place := range places {
 		places[i] = filepath.Clean(place)
 	}
-	// What lies below a directory to skip is skipped, too, unless a mount between
+	// A file below a directory to skip is skipped, too, unless a mount between
 	// them is to be looked into.
 	return slices.DeleteFunc(places, func(place string) bool {
 		nearest := ""

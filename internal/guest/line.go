@@ -16,7 +16,7 @@ import (
 // errNoListener says that stdin is no socket on which anybody could connect.
 var errNoListener = errors.New("stdin is no socket on which the host connects")
 
-// takeListener is the channel if stdin is a socket on which the host connects, again after
+// takeListener takes the channel if stdin is a socket on which the host connects, again after
 // each time that its connection was lost; else errNoListener. Nobody else can: a machine's
 // port is its host's, and of other sockets only the host has the name.
 func takeListener() (io.ReadWriteCloser, error) {

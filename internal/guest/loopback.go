@@ -43,7 +43,7 @@ func nameLoopback() error {
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written
 	kernel := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
-	if err := unix.Sendto(fd, newAddress(uint32(loopback.Index), lastAddress()), 0, kernel); err != nil {
+	if err := unix.Sendto(fd, addressMessage(uint32(loopback.Index), lastAddress()), 0, kernel); err != nil {
 		return err
 	}
 	answer := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofNlMsgerr)
@@ -65,8 +65,8 @@ func nameLoopback() error {
 // gets that far.
 func lastAddress() [4]byte { return [4]byte{127, 127, 255, 254} }
 
-// newAddress is a netlink message: a header, the interface, the address twice.
-func newAddress(index uint32, address [4]byte) []byte {
+// addressMessage makes a netlink message: a header, the interface, the address twice.
+func addressMessage(index uint32, address [4]byte) []byte {
 	const length = unix.NLMSG_HDRLEN + unix.SizeofIfAddrmsg + 2*(unix.SizeofRtAttr+4)
 	m := make([]byte, 0, length)
 	m = binary.NativeEndian.AppendUint32(m, length)

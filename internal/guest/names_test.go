@@ -90,7 +90,7 @@ func serveOne(stream *channel.Conn, body string) {
 	_ = stream.CloseWrite()
 }
 
-// What the host says exists is bounded too.
+// The list of what the host says exists is bounded too.
 func TestBadPortsAreNotListenedOn(t *testing.T) {
 	var asked atomic.Int64
 	a := startBare(t, worldOf(map[string][]int{"zero.example": {0}, "many.example": {9001, 9002, 9003, 9004, 9005, 9006, 9007, 9008, 9009}}, &asked))

@@ -25,7 +25,7 @@ const (
 )
 
 // proxy is for tools that want one: HTTP with CONNECT and URLs as targets, and SOCKS 5, on
-// one port. It decides nothing. What a client asks it for becomes the stream that a direct
+// one port. It decides nothing. A client's request becomes the stream that a direct
 // connection to that name would be, and the host judges both alike; so it is no matter
 // who inside asks, or what a client makes it believe.
 type proxy struct {
@@ -148,7 +148,7 @@ func (p *proxy) canonical(name string) string {
 	return lowerASCII(name)
 }
 
-// lowerASCII is s with its ASCII letters in lower case, and no other ones.
+// lowerASCII returns s with its ASCII letters in lower case, and no other ones.
 func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {

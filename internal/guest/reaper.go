@@ -55,7 +55,7 @@ func (r *reaper) signalGroup(id process.ID, sig unix.Signal) {
 	r.signalHeld(id, sig)
 }
 
-// signalHeld is signal for who holds mu.
+// signalHeld sends a signal; the caller holds mu.
 func (r *reaper) signalHeld(id process.ID, sig unix.Signal) {
 	if child, ok := r.waiting[id.Pid]; ok && child.id == id && process.Ordinary(id.Pid) {
 		_ = unix.Kill(-id.Pid, sig) // ESRCH: the group ended by itself

@@ -17,7 +17,7 @@ const adoptTimeout = time.Minute
 // renewed is called when the host has started the session anew: this sandbox is
 // a copy. Whom its source waited for is not waited for here, since the question
 // went with the source's streams.
-func (a *Agent) renewed() { a.paid.stopClock(false) }
+func (a *Agent) renewed() { a.paid.setStopped(false) }
 
 // untilClosed is a context that ends when over is closed.
 func untilClosed(ctx context.Context, over <-chan struct{}) context.Context {

@@ -95,7 +95,7 @@ func splitWanted(ecosystem, text string) (name, version string) {
 	return text, ""
 }
 
-// askRequest is `cofferdam request` in the sandbox.
+// askRequest runs `cofferdam request` in the sandbox.
 func askRequest(ctx context.Context, args []string, socket string, stdout, stderr io.Writer) int {
 	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
 		_, _ = io.WriteString(stdout, requestHelp)

@@ -21,7 +21,7 @@ func (a *Agent) holdClock(h *channel.Hold) error {
 	if h == nil {
 		return errors.New("a hold call needs its body")
 	}
-	a.paid.stopClock(h.Stopped)
+	a.paid.setStopped(h.Stopped)
 	return nil
 }
 

@@ -104,7 +104,7 @@ func TestNoWayThroughTheProcessTable(t *testing.T) {
 			t.Errorf("list %s: %+v, %v", path, got, err)
 		}
 	}
-	// What it says of the system is no process's, and is read, but not written.
+	// Its part about the system is no process's, and is read, but not written.
 	for _, path := range []string{"/proc/meminfo", "/proc/sys/kernel/hostname"} {
 		if got, err := s.readFile(channel.File{Path: path}); err != nil || got == "" || got != s.sh("cat "+path) && path != "/proc/meminfo" {
 			t.Errorf("read %s: %q, %v", path, got, err)
@@ -222,7 +222,7 @@ func TestWorkingDirectories(t *testing.T) {
 	}
 }
 
-// What root writes for the user is the user's, where only root may write; nothing that
+// A file that root writes for the user is the user's, where only root may write; nothing that
 // is another's is replaced, and no link of the user's leads there.
 func TestGiven(t *testing.T) {
 	s := configured(t, nil, nil)

@@ -154,7 +154,7 @@ func (t *processTree) signalMembers(sig unix.Signal) int {
 	return t.signalHeld(sig)
 }
 
-// signalHeld is signal for who holds reaper.mu.
+// signalHeld sends a signal; the caller holds reaper.mu.
 func (t *processTree) signalHeld(sig unix.Signal) int {
 	members, err := t.findMembers()
 	if err != nil {

@@ -31,8 +31,8 @@ func (a *Agent) trustCA(t *channel.Trust) error {
 	return a.writeTrust(t.CAPEM)
 }
 
-// writeTrust writes the CA, and the template's roots with the CA after them. What looks at no
-// variable reads the system's own files, so those have it, too: the bundle, and a file by its
+// writeTrust writes the CA, and the template's roots with the CA after them. A program that looks
+// at no variable reads the system's own files, so those have it, too: the bundle, and a file by its
 // name's hash. They are the sandbox's, and no template has them.
 func (a *Agent) writeTrust(ca []byte) error {
 	if block, _ := pem.Decode(ca); block == nil || block.Type != "CERTIFICATE" {

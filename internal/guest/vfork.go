@@ -25,7 +25,7 @@ const (
 // sharing counts the starts whose children have the agent's memory.
 var sharing atomic.Int32 //nolint:gochecknoglobals // a thread is the process's, whichever agent it works for
 
-// acquireSharedStart tells whether one more may, which sharedStart.run then gives back.
+// acquireSharedStart takes one more shared start, if there may be one, which sharedStart.runStart then gives back.
 func acquireSharedStart() bool {
 	if sharing.Add(1) <= sharedStarts {
 		return true
@@ -43,7 +43,7 @@ type sharedStart struct {
 	errno syscall.Errno // why there is no child; set before over is closed
 }
 
-// beginShared is begin for a child that has the agent's memory until its exec. The caller has
+// beginShared begins a child that has the agent's memory until its exec. The caller has
 // acquired a shared start.
 func (c *child) beginShared() (pid int, told *os.File, err error) {
 	s := &sharedStart{child: c, over: make(chan struct{})}

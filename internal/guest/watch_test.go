@@ -91,7 +91,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("not recursive, and yet %q", seen)
 		}
 	}
-	// What the host itself writes looks as if it was written in place.
+	// A file that the host itself writes looks as if it was written in place.
 	if _, err := a.writeFile(channel.File{Path: "/w/ours"}, strings.NewReader("1")); err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,7 @@ func (t *watchTree) takeEvent(e inotifyEvent, look func(func()), queue *eventQue
 		return true // of the directory itself; the one above tells
 	}
 	name := path.Join(dir, e.name)
-	if t.isOwnWrite(e, name, queue) {
+	if t.takeOwnWrite(e, name, queue) {
 		return true
 	}
 	if change := changeOf(e.mask); change != "" {
@@ -226,11 +226,11 @@ func (t *watchTree) dirEnded(e inotifyEvent, dir string, queue *eventQueue) bool
 	return true
 }
 
-// isOwnWrite tells whether an event is of a file that the agent is writing for the
-// host. Who watches is told of a write, and where there was no such file of its
+// takeOwnWrite takes an event of a file that the agent is writing for the
+// host. A watcher is told of a write, and where there was no such file of its
 // creation and its mode, as if it had been made, given to its user and written in
 // place.
-func (t *watchTree) isOwnWrite(e inotifyEvent, name string, queue *eventQueue) bool {
+func (t *watchTree) takeOwnWrite(e inotifyEvent, name string, queue *eventQueue) bool {
 	if temporary, fresh := isTemporary(e.name); temporary {
 		if e.hasMask(unix.IN_MOVED_FROM) {
 			t.renamed, t.fresh = e.cookie, fresh

@@ -13,7 +13,7 @@ import (
 
 // AsUser does something with the rights of a user and a group on files, if this process is root: what it makes is
 // theirs from the beginning, so that nothing that has a name has to be given to anybody. The groups of this process
-// besides stay, and so do root's rights where the user is root. Whoever is not root does it as it is.
+// besides stay, and so do root's rights where the user is root. A user who is not root does it as it is.
 func AsUser(uid, gid int, do func() error) error {
 	if os.Geteuid() != 0 || uid == 0 && gid == os.Getegid() {
 		return do()

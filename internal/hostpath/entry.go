@@ -26,7 +26,7 @@ type Entry struct {
 var ErrDangling = errors.New("it is a link that leads to nothing")
 
 // Find finds a path's entry. It follows links as Resolve does, but for one at the path's end that
-// leads to nothing, which it refuses. What is neither a file nor nothing is a *TypeError; without
+// leads to nothing, which it refuses. Anything there that is no file is a *TypeError; without
 // its directory it is fs.ErrNotExist.
 func Find(path string, trees []Tree) (Entry, error) {
 	w, err := beginWalk(path, trees)
@@ -105,7 +105,7 @@ func (e Entry) Create(data []byte, mode fs.FileMode) error {
 	return withName(e.Name, atomicfile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
 }
 
-// CreateFrom is Create of a file that is too large to be held: write writes it, and its error is
+// CreateFrom creates, as Create does, a file that is too large to be held: write writes it, and its error is
 // returned as it is. Nothing is left of a file that was not written whole.
 func (e Entry) CreateFrom(mode fs.FileMode, write func(io.Writer) error) error {
 	dir, err := e.openEntry()

@@ -182,7 +182,7 @@ func (w *pathWalk) openEnd() (*Path, error) {
 	return w.endPath()
 }
 
-// beginWalk is a walk at the root, to an absolute path. The caller closes it.
+// beginWalk begins a walk at the root, to an absolute path. The caller closes it.
 func beginWalk(path string, trees []Tree) (*pathWalk, error) {
 	if !filepath.IsAbs(path) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EINVAL}
@@ -355,7 +355,7 @@ func (w *pathWalk) treeWithin() (Tree, bool, error) {
 	return Tree{}, false, nil
 }
 
-// endPath is where the walk has led.
+// endPath returns where the walk has led.
 func (w *pathWalk) endPath() (*Path, error) {
 	p := w.placeHere()
 	id, err := identity(p.fd, p.stat)

@@ -36,7 +36,7 @@ func (p *Path) Below(rel string, want Identity) (*Path, error) {
 	return takeFD(fd, name, want)
 }
 
-// takeFD is what a descriptor is of, if that is what is wanted; a zero identity wants any.
+// takeFD takes what a descriptor is of, if that is what is wanted; a zero identity wants any.
 func takeFD(fd int, name string, want Identity) (*Path, error) {
 	p := &Path{Name: name, file: os.NewFile(uintptr(fd), name)}
 	st, err := statFD(fd)

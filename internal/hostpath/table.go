@@ -26,7 +26,7 @@ type Mounted struct {
 // Table is the host's table of mounts, the lower ones first.
 type Table []Mounted
 
-// ReadTable is this thread's table of mounts.
+// ReadTable reads this thread's table of mounts.
 func ReadTable() (Table, error) {
 	data, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
@@ -95,7 +95,7 @@ func (table Table) hasMount(id string) bool {
 	return slices.ContainsFunc(table, func(m Mounted) bool { return m.ID == id })
 }
 
-// NameUnder is a path's name below a directory, which may be another than its own: the same
+// NameUnder returns a path's name below a directory, which may be another than its own: the same
 // file may be mounted at both. ok is false where it does not lie there.
 func (table Table) NameUnder(path, dir string) (name string, ok bool) {
 	names := table.NamesUnder(path, dir)

@@ -20,7 +20,7 @@ const (
 )
 
 // enterRequest lets a request in or says why not. Refusals are on record, and of each caller and route one waits for that in a
-// minute. Who shows no valid token and is let in is counted until leave, which is called once, with an error too: no
+// minute. A caller that shows no valid token and is let in is counted until leave, which is called once, with an error too: no
 // stranger has the daemon hold any number of answers. A refusal is not, so that no others keep it off the record.
 func (s *Server) enterRequest(r *http.Request, to route) (entered *http.Request, leave func(), err error) {
 	nobody := func() {}
@@ -87,7 +87,7 @@ func (s *Server) RecordRefused(ctx context.Context, all bool) {
 // longer, neither the caller who is refused nor a daemon that ends.
 const refusedTime = 30 * time.Second
 
-// recordRefused puts them on record. What the log does not take is counted on, and so are the rest then:
+// recordRefused puts them on record. A refusal that the log does not take is counted on, and so are the rest then:
 // each could wait as long for a log that hangs.
 func (s *Server) recordRefused(ctx context.Context, all []refusedCount) {
 	if s.cfg.Log == nil {
@@ -162,7 +162,7 @@ func (r *refusals) takeDue(now time.Time, all bool) []refusedCount {
 	return r.takeDueLocked(now, all)
 }
 
-// takeDueLocked is due; mu is held. One that is not refused any more is forgotten.
+// takeDueLocked takes what is to be recorded; mu is held. One that is not refused any more is forgotten.
 func (r *refusals) takeDueLocked(now time.Time, all bool) []refusedCount {
 	var due []refusedCount
 	for who, known := range r.seen {

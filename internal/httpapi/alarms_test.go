@@ -90,7 +90,7 @@ func TestAlarmsSinceARecord(t *testing.T) {
 		}
 	}
 
-	// What others do shows in no position.
+	// The deeds of others show in no position.
 	for what := range where {
 		before, again := ask("her token", what).Next, next["her token"+what]
 		appendOne(audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, Run: "his", Sandbox: "sbhis"})

@@ -70,7 +70,7 @@ func AuditFilter(q api.AuditQuery) (index.Filter, error) {
 	return f, nil
 }
 
-// ViewReport is a report as it is told.
+// ViewReport returns a report as it is told.
 func ViewReport(r report.Report) api.AuditReport {
 	out := api.AuditReport{
 		Report: r.Report, Asked: r.Asked, First: r.First, Last: r.Last, Empty: r.Empty, Checkpoint: r.Checkpoint, Verified: r.Verified, Tables: []api.AuditTable{},
@@ -107,8 +107,7 @@ func AuditQuestion(asked api.AuditQuestion) (report.Question, error) {
 	return q, nil
 }
 
-// auditQuery streams the selected records as JSON lines. What the index selects
-// is read from the log.
+// auditQuery streams the selected records as JSON lines. The records that the index selects are read from the log.
 func (s auditRoutes) auditQuery(w http.ResponseWriter, r *http.Request) error {
 	var asked api.AuditQuery
 	if err := readJSON(r, &asked); err != nil {

@@ -104,7 +104,7 @@ func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter,
 	return seqs[len(seqs)-1], more, by.seesAll() && len(page.Installs) == size, nil
 }
 
-// concealIn is a record as a token is told of it: with positions in place of its number and of
+// concealIn returns a record as a token is told of it: with positions in place of its number and of
 // those of other records.
 func (p positions) concealIn(tokenID string, r audit.Record) audit.Record {
 	r.Seq = p.conceal(tokenID, r.Seq)

@@ -55,7 +55,7 @@ func (s *desk) ownsSandbox(ctx context.Context, token, sandbox string) (bool, er
 	if owns, known := s.owners.getOwnership(of); known {
 		return owns, nil
 	}
-	for began, err := range s.beginRecords(ctx, "sandbox", sandbox) {
+	for began, err := range s.recordsOfBegins(ctx, "sandbox", sandbox) {
 		if err != nil {
 			return false, err
 		}
@@ -73,9 +73,9 @@ func (s *desk) ownsBegan(began audit.Record, token string) bool {
 	return began.Detail[admission.DetailStandsIn] == "" && s.cfg.OwnerKeys.Owns(began, token)
 }
 
-// beginRecords are the records of the beginnings of sandboxes whose field ("run",
+// recordsOfBegins returns the records of the beginnings of sandboxes whose field ("run",
 // "sandbox") has a value.
-func (s *desk) beginRecords(ctx context.Context, field, value string) func(func(audit.Record, error) bool) {
+func (s *desk) recordsOfBegins(ctx context.Context, field, value string) func(func(audit.Record, error) bool) {
 	outcomes := []audit.Outcome{audit.Started, audit.Restored}
 	filter := audit.Filter{Kinds: []audit.Kind{audit.KindSandbox}, Outcomes: outcomes}
 	if field == "run" {
@@ -195,7 +195,7 @@ func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(),
 }
 
 // ownershipOfRun tells whether a run has sandboxes or calls of the token, and of others; with others, has may not be all that
-// there is. What is on record of it and not known to be the token's is another's: a call has no sandbox that begins,
+// there is. A record of it that is not known to be the token's is another's: a call has no sandbox that begins,
 // and where a segment of the log is elsewhere a beginning is not here. The log is read in the token's turn.
 func (s *desk) ownershipOfRun(ctx context.Context, run, token string) (has, others bool, err error) {
 	if s.cfg.Sandboxes != nil {
@@ -218,7 +218,7 @@ func (s *desk) ownershipOfRun(ctx context.Context, run, token string) (has, othe
 	}
 	defer leave()
 	boxes := map[string]bool{} // by id, whether it is the token's
-	for began, err := range s.beginRecords(ctx, "run", run) {
+	for began, err := range s.recordsOfBegins(ctx, "run", run) {
 		if err != nil {
 			return false, false, err
 		}

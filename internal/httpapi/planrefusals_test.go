@@ -15,7 +15,7 @@ import (
 )
 
 // TestAPlansSandboxIsAskedAbout: a sandbox that is named is found, whatever it is for: an agent whose plan fails asks
-// what the plan's was refused. Whoever names none asks about the last run that was no plan.
+// what the plan's was refused. A caller that names none asks about the last run that was no plan.
 func TestAPlansSandboxIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	log := &approvaltest.Log{}

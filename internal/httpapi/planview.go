@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 )
 
-// viewPlan is a plan as it is told, in the order of the tree.
+// viewPlan returns a plan as it is told, in the order of the tree.
 func viewPlan(run string, weighed planning.Plan, notes []string) api.Plan {
 	out := api.Plan{Run: run, Notes: slices.Clone(notes)}
 	for _, p := range weighed.Tree() {

@@ -158,9 +158,9 @@ func (in reviewed) admits(t *testing.T, h held, who approval.Asker) bool {
 	return false
 }
 
-// TestAnAnswerIsForWhatWasShown: kind of what is held, what happened after it was shown, and
-// the way in which it is answered. What changed in the request itself refuses the answer with a
-// sentence; another owner's request is another one, and the answer lets nothing of it in.
+// TestAnAnswerIsForWhatWasShown: kind of what is held, what happened after it was shown, and the
+// way in which it is answered. A change of the request itself refuses the answer with a sentence;
+// another owner's request is another one, and the answer lets nothing of it in.
 func TestAnAnswerIsForWhatWasShown(t *testing.T) {
 	t.Parallel()
 	known := evidence.Evidence{Findings: []string{"one thing"}}

@@ -7,8 +7,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
-// who may use a route. What a caller sees through it is narrowed further by its
-// handler: a token sees what is its own (see caller.sees).
+// who may use a route. Its handler narrows further what a caller sees through it: a token sees what
+// is its own (see caller.viewer).
 type who int
 
 const (

@@ -68,8 +68,7 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 	return writeJSON(w, r, http.StatusCreated, created)
 }
 
-// request is what the manager is asked for. What a token may not ask is refused
-// here, before anything is looked at.
+// request is what the manager is asked for. A request that a token may not make is refused here, before anything is looked at.
 func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who caller) (sandbox.Request, error) {
 	if err := checkCreate(body, who); err != nil {
 		return sandbox.Request{}, err
@@ -115,7 +114,7 @@ func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who 
 	return req, nil
 }
 
-// readLockfiles are those of the request under the policy's rules; nil: none.
+// readLockfiles reads the lockfiles of the request under the policy's rules; nil: none.
 func (s sandboxRoutes) readLockfiles(ctx context.Context, body api.CreateSandbox, who caller, p *policy.Policy) (*lockfile.Given, error) {
 	var sources []lockfile.Source
 	for _, f := range body.Lockfiles {
@@ -154,7 +153,7 @@ func (s sandboxRoutes) destroySandbox(w http.ResponseWriter, r *http.Request) er
 	return nil
 }
 
-// viewSandbox is a sandbox as clients are shown it.
+// viewSandbox returns a sandbox as clients are shown it.
 func (d *desk) viewSandbox(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 	info := sb.Info()
 	state, exit := sb.State()

@@ -278,8 +278,7 @@ func errorSentence(err error, status int) string {
 }
 
 // withoutCauses is an error's sentences without what caused them: the operator's
-// paths and numbers are not for clients over the network. What is wrong with their
-// own input is.
+// paths and numbers are not for clients over the network. A mistake in their own input is.
 func withoutCauses(err error) string {
 	f, ok := errors.AsType[*fault.Fault](err)
 	if !ok || f.Cause == nil {
@@ -311,7 +310,7 @@ func writeJSON(w http.ResponseWriter, r *http.Request, status int, v any) error 
 // readJSON decodes the body strictly.
 func readJSON(r *http.Request, v any) error { return readLarge(r, v, maxBody) }
 
-// readLarge is readJSON for a body of up to most bytes.
+// readLarge reads, as readJSON does, a body of up to most bytes.
 func readLarge(r *http.Request, v any, most int64) error {
 	empty, err := backend.ReadJSON(r, most, v)
 	if empty {

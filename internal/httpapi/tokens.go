@@ -40,7 +40,7 @@ func (s tokenRoutes) makeToken(w http.ResponseWriter, r *http.Request) error {
 	if body.ExpiresSeconds < 0 || body.ExpiresSeconds > math.MaxInt64/int64(time.Second) {
 		return fault.Invalid("expires_seconds is %d; it is a number of seconds from now, or 0 for never", body.ExpiresSeconds)
 	}
-	if err := s.policiesExist(append([]string{body.Policy}, body.Policies...)); err != nil {
+	if err := s.checkPoliciesExist(append([]string{body.Policy}, body.Policies...)); err != nil {
 		return err
 	}
 	grant := token.Grant{
@@ -61,9 +61,9 @@ func (s tokenRoutes) makeToken(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, r, http.StatusCreated, api.NewToken{Token: viewToken(made), Secret: secret})
 }
 
-// policiesExist refuses names of policies that there are not: a token that is
+// checkPoliciesExist refuses names of policies that there are not: a token that is
 // bound to one could make no sandbox, and would get whatever is put there later.
-func (s tokenRoutes) policiesExist(names []string) error {
+func (s tokenRoutes) checkPoliciesExist(names []string) error {
 	for _, name := range names {
 		if name == "" || s.cfg.Policies == nil {
 			continue

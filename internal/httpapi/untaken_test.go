@@ -92,7 +92,7 @@ func (s *stuck) Write([]byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// SetWriteDeadline is for http.ResponseController.
+// SetWriteDeadline serves http.ResponseController.
 func (s *stuck) SetWriteDeadline(until time.Time) error {
 	select {
 	case s.late <- until:

@@ -56,7 +56,7 @@ func (a *Answer) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// FlushError is for http.ResponseController.
+// FlushError serves http.ResponseController.
 func (a *Answer) FlushError() error {
 	a.begun = true
 	return a.inTime(http.NewResponseController(a.ResponseWriter).Flush)

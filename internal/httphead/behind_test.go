@@ -147,7 +147,7 @@ type deadlines struct {
 	last  time.Duration
 }
 
-// SetWriteDeadline is for http.ResponseController.
+// SetWriteDeadline serves http.ResponseController.
 func (d *deadlines) SetWriteDeadline(until time.Time) error {
 	d.last = until.Sub(d.began)
 	return nil

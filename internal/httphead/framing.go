@@ -99,7 +99,7 @@ func (f *framing) beginSize() { f.at, f.size, f.hex = inSize, 0, true }
 // maxChunk is more than any chunk that net/http reads to its end.
 const maxChunk = 1 << 62
 
-// chunkSize takes what belongs to the line with a chunk's size. What net/http does not take it ends the connection at.
+// chunkSize takes what belongs to the line with a chunk's size. net/http ends the connection at what it does not take.
 func (f *framing) chunkSize(b []byte) (behind []byte) {
 	for i, c := range b {
 		if _, ended := f.inLine(c); ended {

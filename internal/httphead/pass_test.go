@@ -277,7 +277,7 @@ func says(t *testing.T, address string) (net.Conn, *bufio.Reader) {
 }
 
 // TestALostRequestEndsItsConnection: a proxy that panics has nobody look for the end of the body, also where somebody
-// recovers from that and answers. What comes behind a body that is broken is not read as a request then.
+// recovers from that and answers. Bytes behind a broken body are not read as a request then.
 func TestALostRequestEndsItsConnection(t *testing.T) {
 	var asked atomic.Int64
 	address, _ := serving(t, func(w http.ResponseWriter, r *http.Request) {

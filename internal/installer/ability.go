@@ -7,7 +7,7 @@ import (
 )
 
 // Discoverer is the optional ability of an installer whose client says which registry it
-// is set up to use. Of one ecosystem's installers one has it. What it returns does I/O.
+// is set up to use. Of one ecosystem's installers one has it. Its result does I/O.
 type Discoverer interface {
 	Discover() discover.Client
 }

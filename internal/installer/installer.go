@@ -8,7 +8,7 @@
 // *resolver* reads the documents of one kind of rewrite; its *result* names releases, each
 // a *choice*; a *lockfile* is the result in the form in which the client reads it again.
 //
-// What comes out of a sandbox may be hostile: documents are read strictly and with limits,
+// The output of a sandbox may be hostile: documents are read strictly and with limits,
 // and what they say counts only as far as the gateway showed it in the same run.
 package installer
 
@@ -169,7 +169,7 @@ func Program(argv []string) string {
 	return strings.TrimRight(path.Base(argv[0]), "0123456789.")
 }
 
-// WriteLock writes the lockfile of a result. What it returns can be read again: it goes
+// WriteLock writes the lockfile of a result. Its result can be read again: it goes
 // through the reader that holds a run to it.
 func (r Resolver) WriteLock(docs Documents, result Result) ([]byte, error) {
 	data, given := docs[r.LockName]

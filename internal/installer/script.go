@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// prelude makes a scratch copy of the project and goes there. Large files, and
-// what clients make themselves, are not what a resolver reads. What programs
-// print goes to standard error; standard output has nothing but frames.
+// prelude makes a scratch copy of the project and goes there. Large files, and what clients make
+// themselves, are not what a resolver reads. The output of programs goes to standard error;
+// standard output has nothing but frames.
 const prelude = `set -u
 exec 3>&1 1>&2
 out=$(mktemp -d "${TMPDIR:-/var/tmp}/out.XXXXXX") || exit 125

@@ -8,8 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
-// Options is what a client's command knows of its options. What is not in it
-// is not understood, and such a command is refused rather than planned wrong.
+// Options is what a client's command knows of its options. An option that is not in it is not
+// understood, and such a command is refused rather than planned wrong.
 type Options struct {
 	Values []string // take a value
 	Flags  []string // take none

@@ -327,8 +327,9 @@ func (r *run) killed(why *Failure) *Failure {
 // wasEnded is said of a kernel whose end was confirmed.
 const wasEnded = "; its kernel was ended, and what the context had is lost"
 
-// tellEvent hands an event to whoever reads, if somebody does. Who does not read holds the kernel
-// back, and neither the policy's time nor the end of a cell that was interrupted in vain.
+// tellEvent hands an event to whoever reads, if somebody does. A client that does not read holds
+// the kernel back, and neither the policy's time nor the end of a cell that was interrupted in
+// vain.
 func (r *run) tellEvent(e Event) {
 	e.At = time.Now()
 	over := r.life.Done()

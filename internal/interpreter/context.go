@@ -43,7 +43,7 @@ type kernelContext struct {
 	found bool
 }
 
-func newPlace(c Context, l language) *kernelContext {
+func newKernelContext(c Context, l language) *kernelContext {
 	return &kernelContext{Context: c, language: l, turn: make(chan struct{}, 1)}
 }
 
@@ -146,8 +146,8 @@ func (p *kernelContext) kernelArgv() []string {
 	return append(append([]string{}, p.language.argv...), tellsIdle, m, p.ID, p.language.name, p.Dir)
 }
 
-// placeOfKernel is the context of a kernel that runs; nil if its arguments do not tell.
-func placeOfKernel(k keeper.Command) *kernelContext {
+// contextOfKernel returns the context of a kernel that runs; nil if its arguments do not tell.
+func contextOfKernel(k keeper.Command) *kernelContext {
 	at := len(k.Argv) - 4
 	if at < 0 || k.Argv[at] != mark && k.Argv[at] != markWarm {
 		return nil
@@ -156,7 +156,7 @@ func placeOfKernel(k keeper.Command) *kernelContext {
 	if err != nil {
 		return nil
 	}
-	p := newPlace(Context{ID: k.Argv[at+1], Language: l.name, Dir: k.Argv[at+3]}, l)
+	p := newKernelContext(Context{ID: k.Argv[at+1], Language: l.name, Dir: k.Argv[at+3]}, l)
 	p.kernel, p.stranger = k.ID, k.Argv[at] == markWarm
 	// One of an earlier release would be taken for one that does not end its cell, and be ended
 	// with all that its context has.

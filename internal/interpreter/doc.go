@@ -8,7 +8,7 @@
 //
 // A kernel is one of the programs in programs/, started as a command of its sandbox over the
 // channel. It has its text and then requests on standard input, and writes messages, a line
-// of JSON each: see message.go. What comes from it is a guest's word: lines are bounded, the
+// of JSON each: see message.go. Its messages are a guest's word: lines are bounded, the
 // types of messages are closed, and a kernel that breaks the rules is ended. Nothing in here
 // believes that a message tells what a cell did.
 //

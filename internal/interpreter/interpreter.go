@@ -25,9 +25,8 @@ type Config struct {
 	MaxOutput int
 }
 
-// Interpreter has the contexts of all sandboxes. What it knows of them is in the kernels'
-// own arguments, too: another daemon, or the copy of a sandbox, finds them again. Safe for
-// concurrent use.
+// Interpreter has the contexts of all sandboxes. The kernels' own arguments tell of them, too:
+// another daemon, or the copy of a sandbox, finds them again. Safe for concurrent use.
 type Interpreter struct {
 	cfg Config
 
@@ -88,8 +87,8 @@ func (b *sandboxContexts) findKernels(ctx context.Context) error {
 		return err
 	}
 	for _, k := range kernels {
-		p := placeOfKernel(k)
-		if p != nil && len(b.places) < maxContexts && b.placeAt(p.ID) == nil {
+		p := contextOfKernel(k)
+		if p != nil && len(b.places) < maxContexts && b.contextAt(p.ID) == nil {
 			b.places = append(b.places, p)
 		}
 	}
@@ -97,8 +96,8 @@ func (b *sandboxContexts) findKernels(ctx context.Context) error {
 	return nil
 }
 
-// placeAt is the context of an id; nil: there is none. Needs mu.
-func (b *sandboxContexts) placeAt(id string) *kernelContext {
+// contextAt returns the context of an id; nil: there is none. Needs mu.
+func (b *sandboxContexts) contextAt(id string) *kernelContext {
 	if i := slices.IndexFunc(b.places, func(p *kernelContext) bool { return p.ID == id }); i >= 0 {
 		return b.places[i]
 	}
@@ -119,7 +118,7 @@ func (i *Interpreter) Contexts(ctx context.Context, sandbox, home string) ([]Con
 	defer b.mu.Unlock()
 	var all []Context
 	for _, name := range []string{Python, JavaScript} {
-		if b.placeAt(defaultPrefix+name) == nil {
+		if b.contextAt(defaultPrefix+name) == nil {
 			all = append(all, Context{ID: defaultPrefix + name, Language: name, Dir: home})
 		}
 	}
@@ -158,7 +157,7 @@ func (i *Interpreter) Create(ctx context.Context, sandbox string, n NewContext) 
 	if err != nil {
 		return Context{}, err
 	}
-	p := newPlace(Context{ID: "ctx-" + randomHex(), Language: l.name, Dir: n.Dir}, l)
+	p := newKernelContext(Context{ID: "ctx-" + randomHex(), Language: l.name, Dir: n.Dir}, l)
 	p.env = n.Env
 	if err := b.addPlace(p); err != nil {
 		return Context{}, err
@@ -200,14 +199,14 @@ func (b *sandboxContexts) addPlace(p *kernelContext) error {
 func (b *sandboxContexts) removePlace(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := b.placeAt(id)
+	p := b.contextAt(id)
 	b.places = slices.DeleteFunc(b.places, func(one *kernelContext) bool { return one == p })
 }
 
 // context is the one of an id. A default one is made if it is asked for.
 func (b *sandboxContexts) context(id, home string) (*kernelContext, error) {
 	b.mu.Lock()
-	p := b.placeAt(id)
+	p := b.contextAt(id)
 	b.mu.Unlock()
 	if p != nil {
 		return p, nil
@@ -216,10 +215,10 @@ func (b *sandboxContexts) context(id, home string) (*kernelContext, error) {
 	if id != defaultPrefix+l.name || err != nil {
 		return nil, fault.New(fault.ErrNotFound, "the sandbox has no context %q", text.Shorten(id, 80))
 	}
-	p = newPlace(Context{ID: id, Language: l.name, Dir: home}, l)
+	p = newKernelContext(Context{ID: id, Language: l.name, Dir: home}, l)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if there := b.placeAt(id); there != nil {
+	if there := b.contextAt(id); there != nil {
 		return there, nil
 	}
 	if len(b.places) >= maxContexts {

@@ -434,7 +434,7 @@ func TestLimits(t *testing.T) {
 // TestWaiting: so many cells wait for their turn, and no more.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
-	p := newPlace(Context{ID: "ctx-1"}, language{})
+	p := newKernelContext(Context{ID: "ctx-1"}, language{})
 	if err := p.takeTurn(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ type language struct {
 	program string            // what it gets on standard input first
 }
 
-// What reads a program from standard input, behind a line with its length in bytes, and runs
+// The program that reads a program from standard input, behind a line with its length in bytes, and runs
 // it; requests follow.
 const (
 	bootPython = `import os

@@ -2,7 +2,7 @@ package interpreter
 
 import "time"
 
-// What one sandbox, and one cell, can have.
+// The bounds of one sandbox, and of one cell.
 const (
 	MaxCode     = 1 << 20  // bytes of a cell
 	maxContexts = 32       // of a sandbox, the default ones included

@@ -10,7 +10,7 @@ import (
 )
 
 // leftAtStart is a sandbox whose client leaves while a kernel is being started: the keeper starts it all the same
-// (keeper.exec), and commands.Table.StartKernel gives its id with the error.
+// (keeper.startExec), and commands.Table.StartKernel gives its id with the error.
 type leftAtStart struct {
 	*stage
 	leave func()
@@ -53,7 +53,7 @@ func TestAKernelWhoseClientLeftAtItsStartIsEnded(t *testing.T) {
 				t.Errorf("the context has %d kernels that run (%v)", len(living), err)
 			}
 			// The daemon that comes next finds what runs, the oldest first.
-			p := placeOfKernel(living[0])
+			p := contextOfKernel(living[0])
 			i.mu.Lock()
 			b := i.boxes["box"]
 			i.mu.Unlock()

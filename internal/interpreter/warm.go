@@ -18,7 +18,7 @@ func Warm(ctx context.Context, host Starter, home string) error {
 	if err != nil {
 		return err
 	}
-	p := newPlace(Context{ID: defaultPrefix + l.name, Language: l.name, Dir: home}, l)
+	p := newKernelContext(Context{ID: defaultPrefix + l.name, Language: l.name, Dir: home}, l)
 	p.warm = true
 	kernel, err := p.startKernel(ctx, host, nil)
 	if err != nil {

@@ -38,7 +38,7 @@ func (w *wire) closeWire() {
 	_ = w.raw.Close()
 }
 
-// writeInput is input for the kernel. One that does not take it holds nobody up for ever.
+// writeInput writes input for the kernel. One that does not take it holds nobody up for ever.
 func (w *wire) writeInput(data []byte) error {
 	if err := w.raw.SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
 		return err

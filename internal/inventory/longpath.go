@@ -64,7 +64,7 @@ func readDir(path string) ([]os.DirEntry, error) {
 }
 
 // stepTo opens the directories on the way to the last part of a path that the kernel takes. Its
-// descriptor is given back by leave.
+// descriptor is given back by closeFD.
 func stepTo(path string) (at int, rest string, err error) {
 	at = unix.AT_FDCWD
 	for len(path) > stepBytes {

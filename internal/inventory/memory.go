@@ -78,8 +78,8 @@ func (m *Memory) settled(l look) bool {
 	return time.Unix(l.mtime.Unix()).Before(before) && time.Unix(l.ctime.Unix()).Before(before)
 }
 
-// lookAt is lookAt that remembers whether all that is there was closed. What is
-// not there could not have been changed, but be made: that is its directory's.
+// lookAt looks at a path, and remembers whether all that is there was closed. A file that is not
+// there could not have been changed, but be made: that is its directory's.
 func (m *Memory) lookAt(path string) (look, bool) {
 	l, there := lookAt(path)
 	m.open = m.open || there && !l.closed()

@@ -60,7 +60,7 @@ func (w *Walk) lookInto(dir string) {
 	}
 	w.memory.open = false
 	before := len(w.seen)
-	if !w.takenByLayout(Directory{Path: dir, Base: filepath.Base(dir)}) {
+	if !w.offerToLayouts(Directory{Path: dir, Base: filepath.Base(dir)}) {
 		w.walkDir(dir, 0)
 	}
 	if len(w.seen) > before && !w.memory.open && len(w.met) == 0 {
@@ -86,7 +86,7 @@ func (w *Walk) walkDir(dir string, depth int) {
 	for _, child := range children {
 		d := Directory{Path: filepath.Join(dir, child), Base: child, Holder: holder}
 		switch {
-		case w.takenByLayout(d), holder, child == ".git", w.skipsName(child):
+		case w.offerToLayouts(d), holder, child == ".git", w.skipsName(child):
 		case w.depth > 0 && depth >= w.depth:
 		default:
 			w.walkDir(d.Path, depth+1)
@@ -94,8 +94,8 @@ func (w *Walk) walkDir(dir string, depth int) {
 	}
 }
 
-// takenByLayout has the layout whose directory it is take its packages.
-func (w *Walk) takenByLayout(d Directory) bool {
+// offerToLayouts has the layout whose directory it is take its packages.
+func (w *Walk) offerToLayouts(d Directory) bool {
 	return slices.ContainsFunc(w.layouts, func(l Layout) bool { return l.Directory(w, d) })
 }
 

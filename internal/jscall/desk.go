@@ -37,7 +37,7 @@ type Config struct {
 	Door    Door
 }
 
-// What runs and waits at one time.
+// The bounds of what runs and waits at one time.
 const (
 	atOnce      = 64    // calls; the engine bounds their memory further
 	line        = 2_000 // that wait, of one owner
@@ -120,7 +120,7 @@ func (d *Desk) Make(ctx context.Context, req Request) (Done, error) {
 	}
 	call.Tool, call.Owner = d.toolCaller(made), req.Token
 	made.CallResult, err = caller.Call(ctx, call)
-	// What is not on record is not told.
+	// A call that is not on record is not told.
 	if unrecorded := d.config.Door.CodeEnded(context.WithoutCancel(ctx), made.ID, ending(made.CallResult, err)); unrecorded != nil {
 		return Done{}, errors.Join(unrecorded, err)
 	}

@@ -75,11 +75,11 @@ func (d *Desk) choose(req Request) (engine.Caller, error) {
 // callLimits are the policy's, and the client's below those.
 func callLimits(req Request, bounds engine.CallBounds) (engine.CallLimits, error) {
 	has := req.Policy.Resources()
-	computing, err := lowerLimit("timeout_seconds", req.Timeout, has.Timeout, usualTime, bounds.Most.Time)
+	computing, err := boundedLimit("timeout_seconds", req.Timeout, has.Timeout, usualTime, bounds.Most.Time)
 	if err != nil {
 		return engine.CallLimits{}, err
 	}
-	memory, err := lowerLimit("max_memory_mb", req.MemoryBytes, has.MemoryBytes, usualMemory, bounds.Most.MemoryBytes)
+	memory, err := boundedLimit("max_memory_mb", req.MemoryBytes, has.MemoryBytes, usualMemory, bounds.Most.MemoryBytes)
 	if err != nil {
 		return engine.CallLimits{}, err
 	}
@@ -89,9 +89,9 @@ func callLimits(req Request, bounds engine.CallBounds) (engine.CallLimits, error
 	return engine.CallLimits{Time: computing, Life: min(computing+mayWait, bounds.Most.Life), MemoryBytes: memory}, nil
 }
 
-// lowerLimit is what is asked for, as far as the policy and the engine have it; else what is
+// boundedLimit returns what is asked for, as far as the policy and the engine have it; else what is
 // usual, or less where the policy has less.
-func lowerLimit[N int64 | time.Duration](key string, asked, has, usual, most N) (N, error) {
+func boundedLimit[N int64 | time.Duration](key string, asked, has, usual, most N) (N, error) {
 	if has > 0 {
 		most = min(most, has)
 	}

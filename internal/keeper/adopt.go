@@ -22,7 +22,7 @@ func (c *Client) Adopt(ctx context.Context, id string, command Command, o ExecOp
 	return c.callForDone(ctx, Request{Verb: VerbAdopt, ID: id, Adopt: &command, Options: o})
 }
 
-// adoptCommand is not bound to its client, as exec is not.
+// adoptCommand adopts a command, which is not bound to its client, as exec's is not.
 func (s *sandbox) adoptCommand(ctx context.Context, copied *Command, o ExecOptions) error {
 	if copied == nil || !validID(copied.ID) {
 		return fault.Invalid("to adopt a command takes its id: letters, digits, dot, dash and underscore, 1 to 128 of them")
@@ -32,7 +32,7 @@ func (s *sandbox) adoptCommand(ctx context.Context, copied *Command, o ExecOptio
 		return err
 	}
 	o.RingBytes = s.shareOfOutput(o.RingBytes)
-	c := newCommand(&channel.Exec{ID: copied.ID, Argv: copied.Argv}, o, s.output)
+	c := newKeptCommand(&channel.Exec{ID: copied.ID, Argv: copied.Argv}, o, s.output)
 	c.terminal, c.adopted = copied.Terminal, true
 	if !copied.Started.IsZero() && copied.Started.Before(time.Now()) {
 		c.started = copied.Started

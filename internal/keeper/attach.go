@@ -84,7 +84,7 @@ func playOutput(ctx context.Context, conn *channel.Conn, place *cursor) bool {
 }
 
 // takeInput passes frames on until the client closes or breaks the protocol.
-// What comes after the command has ended is thrown away. A signal or a size waits for the
+// Frames after the command's end are thrown away. A signal or a size waits for the
 // input before it on the same connection; Client.Send does not.
 func (s *sandbox) takeInput(ctx context.Context, conn *channel.Conn, c *keptCommand) {
 	for {
@@ -96,7 +96,7 @@ func (s *sandbox) takeInput(ctx context.Context, conn *channel.Conn, c *keptComm
 		case channel.FrameStdin:
 			c.passInput(kind, payload)
 		case channel.FrameResize, channel.FrameSignal:
-			// An attachment has no answers. What a frozen sandbox does not take waits for its thaw.
+			// An attachment has no answers. Input that a frozen sandbox does not take waits for its thaw.
 			if err := s.control(ctx, c, kind, payload); errors.Is(err, fault.ErrConflict) {
 				c.passInput(kind, payload)
 			}

@@ -9,7 +9,7 @@ import (
 
 // wrote is a command that has written so much and has ended, or runs on.
 func wrote(id string, size int, ended bool, asked int64) *keptCommand {
-	c := newCommand(&channel.Exec{ID: id, Argv: []string{"x"}}, ExecOptions{RingBytes: asked}, nil)
+	c := newKeptCommand(&channel.Exec{ID: id, Argv: []string{"x"}}, ExecOptions{RingBytes: asked}, nil)
 	for range size >> 16 {
 		c.out.append(channel.FrameStdout, make([]byte, 64<<10))
 	}

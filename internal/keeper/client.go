@@ -77,7 +77,7 @@ func Unanswered(err error) bool {
 // refuses at once may have closed before all was written: its response tells
 // why, so a broken write is left for receive to report.
 //
-// What this keeper would not know is not sent.
+// A request that this keeper would not know is not sent.
 func (l *link) sendRequest(req Request, guest any) error {
 	if len(req.neededFeatures()) > 0 {
 		met, err := l.client.meetKeeper(l.ctx, l)
@@ -127,7 +127,7 @@ func (c *Client) beginRequest(ctx context.Context, req Request, guest any, read 
 	return l, nil
 }
 
-// beginAndKeep is begin with a connection that is the caller's afterwards: ctx bounds only the
+// beginAndKeep begins a request, with a connection that is the caller's afterwards: ctx bounds only the
 // asking.
 func (c *Client) beginAndKeep(ctx context.Context, req Request, guest any, read func(*link) error) (net.Conn, error) {
 	l, err := c.beginRequest(ctx, req, guest, read)
@@ -169,12 +169,12 @@ func (l *link) readAll(take func(Response)) error {
 	}
 }
 
-// callForDone is a request whose response tells no more than that it was done.
+// callForDone makes a request whose response tells no more than that it was done.
 func (c *Client) callForDone(ctx context.Context, req Request) error {
 	return c.converse(ctx, req, nil, (*link).readDone)
 }
 
-// callForOne is a request with one response.
+// callForOne makes a request with one response.
 func (c *Client) callForOne(ctx context.Context, req Request) (r Response, err error) {
 	err = c.converse(ctx, req, nil, func(l *link) (err error) {
 		r, err = l.receiveResponse()
@@ -183,7 +183,7 @@ func (c *Client) callForOne(ctx context.Context, req Request) (r Response, err e
 	return r, err
 }
 
-// askSandboxes is a request answered with sandboxes and their commands.
+// askSandboxes makes a request that is answered with sandboxes and their commands.
 func (c *Client) askSandboxes(ctx context.Context, req Request) ([]Sandbox, error) {
 	var found []Sandbox
 	err := c.converse(ctx, req, nil, func(l *link) error {

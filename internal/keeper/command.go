@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
-// What is kept of a guest's or a client's words.
+// The lengths to which a guest's or a client's words are kept.
 const (
 	maxErrorText = 1 << 10
 	maxArgvKept  = 8 << 10 // of a command's argv in Command; the guest gets all of it
@@ -50,13 +50,13 @@ type keptCommand struct {
 
 	sending chan struct{} // a slot for the one Send that is under way
 
-	// Owned by relay.
+	// Owned by relayOutput.
 	stdout, stderr int64 // bytes that the guest sent
 	truncated      bool
 	spoken         bool // began is closed
 }
 
-func newCommand(exec *channel.Exec, o ExecOptions, output *outputShare) *keptCommand {
+func newKeptCommand(exec *channel.Exec, o ExecOptions, output *outputShare) *keptCommand {
 	c := &keptCommand{
 		id: exec.ID, argv: clipArgv(exec.Argv), user: text.Shorten(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
 		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes, output),
@@ -208,7 +208,7 @@ func (c *keptCommand) passInput(kind channel.FrameType, payload []byte) bool {
 	return stream.WriteFrame(kind, payload) == nil
 }
 
-// sendInput is input for who has no attachment. A guest that does not take it holds up
+// sendInput sends input for a client that has no attachment. A guest that does not take it holds up
 // the next Send to the same command, and one that was given up may still arrive.
 func (c *keptCommand) sendInput(ctx context.Context, kind channel.FrameType, payload []byte) error {
 	select {
@@ -218,7 +218,7 @@ func (c *keptCommand) sendInput(ctx context.Context, kind channel.FrameType, pay
 		return ctx.Err()
 	}
 	if !c.running() {
-		return c.hasEnded()
+		return c.endedError()
 	}
 	payload = bytes.Clone(payload)
 	taken := make(chan bool, 1)
@@ -243,7 +243,7 @@ func (c *keptCommand) sendInput(ctx context.Context, kind channel.FrameType, pay
 	}
 }
 
-func (c *keptCommand) hasEnded() error {
+func (c *keptCommand) endedError() error {
 	return fault.New(fault.ErrConflict, "the command %s has ended", c.id)
 }
 
@@ -256,7 +256,7 @@ func (c *keptCommand) awaitAnswer(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if !c.hasStream() || !c.running() {
-		return c.hasEnded()
+		return c.endedError()
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
-// What bounds the asking of a guest to signal a command.
+// The times that bound the asking of a guest to signal a command.
 const (
 	maxControls    = 16               // at once in a sandbox, beside its calls: commands that take all of those can still be ended
 	controlTimeout = 15 * time.Second // an agent takes up to ten to end a tree of processes
@@ -147,7 +147,7 @@ func controlResult(c *keptCommand, reply channel.Reply) error {
 	case reply.OK:
 		return nil
 	case reply.Code == channel.CodeNotFound:
-		return c.hasEnded()
+		return c.endedError()
 	default:
 		return fault.Invalid("the sandbox refused the signal or size for the command %s: %s", c.id, tidyLine(reply.Error))
 	}

@@ -46,7 +46,7 @@ type Freeze struct {
 	Log   string     `json:"log,omitempty"` // a file for the programs' output, appended
 }
 
-// What bounds a freeze. Only then is it known that a guest does not read, or
+// The times that bound a freeze. Only then is it known that a guest does not read, or
 // that a program hangs.
 const (
 	quietTimeout = 5 * time.Second
@@ -305,7 +305,7 @@ func (s *Server) starterOf(l *Launch) (argv []string, host net.Conn, guest *os.F
 	if err := checkLaunch(l); err != nil {
 		return nil, nil, nil, err
 	}
-	if argv, err = s.joinArgv(l); err != nil {
+	if argv, err = s.joiningArgv(l); err != nil {
 		return nil, nil, nil, err
 	}
 	host, guest, err = channel.SocketPair()

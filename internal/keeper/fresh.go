@@ -10,7 +10,7 @@ import (
 
 // A sandbox that is frozen with Fresh keeps its id, its meta and what is known of its
 // commands, and nothing of its guest: the commands and streams end with the freeze.
-// What thaws it is a new guest, with a session of its own, which must be configured.
+// A new guest thaws it, with a session of its own, which must be configured.
 // For the keeper that is another sandbox under the same id, its heir: who has hold of
 // the one before is passed on to it.
 

@@ -45,7 +45,7 @@ func (s *stage) trackAgain(id, file string) []int {
 }
 
 // TestFrozenAndStartedAnew: of a freeze with Fresh the sandbox is left and its guest
-// is not. What ran ends at once and says why; who waited for the sandbox waits for the
+// is not. Commands that ran end at once and say why; who waited for the sandbox waits for the
 // one that is started in its place.
 func TestFrozenAndStartedAnew(t *testing.T) {
 	s := newStage(t)

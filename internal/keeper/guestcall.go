@@ -113,7 +113,7 @@ func (s *sandbox) unreachable(err error) error {
 	return fault.New(fault.ErrUnavailable, "sandbox %s has ended%s", s.id, reason)
 }
 
-// callGuest is one question to the guest and its reply, verbatim.
+// callGuest asks the guest one question and returns its reply, verbatim.
 func (s *sandbox) callGuest(ctx context.Context, first []byte) ([]byte, error) {
 	result, err := s.openStream(ctx, first)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *sandbox) startExec(ctx context.Context, first []byte, o ExecOptions) er
 		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", text.Shorten(call.Exec.ID, 64))
 	}
 	o.RingBytes = s.shareOfOutput(o.RingBytes)
-	return s.beginCommand(ctx, newCommand(call.Exec, o, s.output), first)
+	return s.beginCommand(ctx, newKeptCommand(call.Exec, o, s.output), first)
 }
 
 // beginCommand asks the guest for a stream of a command, by its first frame, and sets

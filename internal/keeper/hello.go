@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
-// makeHello is what this keeper tells.
+// makeHello makes the hello of this keeper.
 func (s *Server) makeHello() *Hello {
 	self, err := process.Self()
 	if err != nil { // then nobody takes its numbers for his
@@ -35,7 +35,7 @@ type meeting struct {
 	hello Hello
 }
 
-// meetKeeper is what the keeper at the other end of a link has told. It is asked once.
+// meetKeeper returns what the keeper at the other end of a link has told. It is asked once.
 func (c *Client) meetKeeper(ctx context.Context, l *link) (meeting, error) {
 	peer := listens(l.Raw())
 	c.mu.Lock()

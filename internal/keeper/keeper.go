@@ -55,7 +55,7 @@ type Sandbox struct {
 	Meta json.RawMessage `json:"meta"`
 	Pids []int           `json:"pids"` // tracked and alive
 	// Processes are those of Pids with their starts, in the same order; none of an older
-	// keeper. What is done to one by its number goes by these.
+	// keeper. All that is done to one by its number goes by these.
 	Processes []process.ID `json:"processes,omitempty"`
 	Alive     bool         `json:"alive"`
 	Exit      *ProcessExit `json:"exit,omitempty"` // of the first tracked pid

@@ -44,7 +44,7 @@ func TestAKillBeforeTheStartIsAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			box, guest := withGuest(t)
 			begun := make(chan error, 1)
-			c := newCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
+			c := newKeptCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
 			go func() { begun <- box.beginCommand(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
 			exec, err := guest.Accept()
 			if err != nil {
@@ -93,11 +93,11 @@ func TestAKillBeforeTheStartIsAnswered(t *testing.T) {
 }
 
 // TestAKillBeforeTheStartIsAnsweredIsDoneOnce: whoever waits for it is told of the one that is kept, and not that the
-// command has ended of it. What is kept of several kills is the one of the whole tree.
+// command has ended of it. Of several kills the one of the whole tree is kept.
 func TestAKillBeforeTheStartIsAnsweredIsDoneOnce(t *testing.T) {
 	box, guest := withGuest(t)
 	begun, killed := make(chan error, 1), make(chan error, 1)
-	c := newCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
+	c := newKeptCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
 	go func() { begun <- box.beginCommand(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
 	exec, err := guest.Accept()
 	if err != nil {

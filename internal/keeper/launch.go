@@ -68,7 +68,7 @@ func (s *Server) checked(l *Launch) (argv []string, meta json.RawMessage, err er
 	if err := checkLaunch(l); err != nil {
 		return nil, nil, err
 	}
-	if argv, err = s.joinArgv(l); err != nil {
+	if argv, err = s.joiningArgv(l); err != nil {
 		return nil, nil, err
 	}
 	meta, err = checkMeta(l.Meta)
@@ -121,8 +121,8 @@ func (s *Server) launch(l *Launch) (*sandbox, error) {
 	return box, nil
 }
 
-// joinArgv puts the program that joins the cgroups in front.
-func (s *Server) joinArgv(l *Launch) ([]string, error) {
+// joiningArgv returns the words with the program that joins the cgroups in front.
+func (s *Server) joiningArgv(l *Launch) ([]string, error) {
 	if len(l.CgroupProcs) == 0 {
 		return l.Argv, nil
 	}
@@ -175,7 +175,7 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 		calls: make(chan struct{}, maxCalls), dials: make(chan struct{}, maxDials), freezes: make(chan struct{}, maxFreezes), controls: make(chan struct{}, maxControls), follows: make(chan struct{}, maxFollows), inputs: make(chan struct{}, maxInputs), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
 		moving: make(chan struct{}, 1), changed: make(chan struct{}), began: markOf(l.Log),
 	}
-	box.output = s.output.newShare(box.relieveOutput)
+	box.output = s.output.newOutputShare(box.relieveOutput)
 	return box, nil
 }
 
@@ -244,7 +244,7 @@ func (s *Server) bringUp(box *sandbox, l *Launch, argv []string, guest, log *os.
 	return nil
 }
 
-// readLogTail is the end of what was written to a log since, as one clause.
+// readLogTail reads the end of what was written to a log since, as one clause.
 func readLogTail(path string, since int64) string {
 	if path == "" {
 		return ""

@@ -292,7 +292,7 @@ func TestASecondKeeperIsRefused(t *testing.T) {
 	}
 }
 
-// lockOnly is the part of Run that a second keeper gets to.
+// lockOnly does the part of Run that a second keeper gets to.
 func (s *Server) lockOnly(ctx context.Context) error {
 	l, err := listen(ctx, s.cfg.Socket)
 	if err == nil {

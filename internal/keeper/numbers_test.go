@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
 
-// What the counter of process numbers is wound back to: above all that a test's
+// The number to which the counter of process numbers is wound back: above all that a test's
 // own processes have.
 const backTo = 2000
 
@@ -178,7 +178,7 @@ func identified(pids []int) []process.ID {
 	return found
 }
 
-// trackNumbers is a track of a client that has numbers only.
+// trackNumbers tracks as a client does that has numbers only.
 func (s *stage) trackNumbers(id string, pids ...int) error {
 	_, err := s.callForOne(s.t.Context(), Request{Verb: VerbTrack, ID: id, Pids: pids})
 	return err

@@ -54,7 +54,7 @@ func TestEndedOutputInTinyPieces(t *testing.T) {
 	var memory outputMemory
 	s := boxes(&memory, 1)[0]
 	for range 40 {
-		c := newCommand(&channel.Exec{ID: "c", Argv: []string{"x"}}, ExecOptions{RingBytes: 1 << 20}, s.output)
+		c := newKeptCommand(&channel.Exec{ID: "c", Argv: []string{"x"}}, ExecOptions{RingBytes: 1 << 20}, s.output)
 		c.write(1<<16, 1)
 		c.out.closeRing()
 		close(c.done)
@@ -92,7 +92,7 @@ func TestShortLinesOverHoursCount(t *testing.T) {
 		if takes := c.out.memory(); takes > s.output.total {
 			t.Errorf("an output that has ended takes %d bytes, and %d are counted", takes, s.output.total)
 		}
-		if !s.output.takeBytes(sureOutput-s.output.total) || !memory.newShare(func(int64) {}).takeBytes(sureOutput+allOutput) {
+		if !s.output.takeBytes(sureOutput-s.output.total) || !memory.newOutputShare(func(int64) {}).takeBytes(sureOutput+allOutput) {
 			t.Fatal("there is nothing to be had")
 		}
 		if n := len(slowly().out.marks); n != firstRing/passageCost {

@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
-// What the keeper keeps of the output of all sandboxes, in bytes. Each has sureOutput, whatever the
+// The bounds of the output that the keeper keeps of all sandboxes, in bytes. Each has sureOutput, whatever the
 // others have, and what some take beyond that comes out of allOutput, for each of them alike.
 const (
 	sureOutput = 2 << 20
@@ -31,9 +31,9 @@ type outputShare struct {
 	relieving bool
 }
 
-// newShare makes a sandbox's part. relieve is called without a lock, when the sandbox has more than
+// newOutputShare makes a sandbox's part. relieve is called without a lock, when the sandbox has more than
 // its part since others came.
-func (m *outputMemory) newShare(relieve func(most int64)) *outputShare {
+func (m *outputMemory) newOutputShare(relieve func(most int64)) *outputShare {
 	return &outputShare{memory: m, relieve: relieve, rings: map[*ring]struct{}{}}
 }
 
@@ -89,7 +89,7 @@ func (s *outputShare) unknow(r *ring) {
 	delete(s.rings, r)
 }
 
-// listRings are the rings that have taken memory.
+// listRings lists the rings that have taken memory.
 func (s *outputShare) listRings() []*ring {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -139,7 +139,7 @@ func (m *outputMemory) relieveHeavy(most int64) {
 	}
 }
 
-// passTo has another sandbox have the share from now on.
+// passTo passes the share to another sandbox.
 func (s *outputShare) passTo(heir *sandbox) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *sandbox) relieveOutput(most int64) {
 	}
 }
 
-// What the keeper keeps of one sandbox's output, whoever asks for how much: it is
+// The bound of the output that the keeper keeps of one sandbox, whoever asks for how much: it is
 // memory that no limit of the sandbox counts.
 const (
 	keptOutput  = 16 << 20 // of all ended commands, and of the first running ones
@@ -169,7 +169,7 @@ const (
 // the last one stays.
 func (s *sandbox) pruneCommands() { s.pruneTo(keptOutput) }
 
-// pruneTo is prune with another bound of the output to keep. The commands of a sandbox whose place
+// pruneTo prunes to another bound of the output to keep. The commands of a sandbox whose place
 // another has taken are that one's.
 func (s *sandbox) pruneTo(most int64) {
 	if heir := s.pruneOwn(most); heir != nil {
@@ -177,7 +177,7 @@ func (s *sandbox) pruneTo(most int64) {
 	}
 }
 
-// pruneOwn is pruneTo, unless there is an heir.
+// pruneOwn prunes, as pruneTo does, unless there is an heir.
 func (s *sandbox) pruneOwn(most int64) (heir *sandbox) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

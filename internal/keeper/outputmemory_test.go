@@ -14,7 +14,7 @@ func boxes(memory *outputMemory, n int) []*sandbox {
 	all := make([]*sandbox, n)
 	for i := range all {
 		s := &sandbox{id: fmt.Sprint(i), keepEnded: 64}
-		s.output = memory.newShare(s.relieveOutput)
+		s.output = memory.newOutputShare(s.relieveOutput)
 		all[i] = s
 	}
 	return all
@@ -23,7 +23,7 @@ func boxes(memory *outputMemory, n int) []*sandbox {
 // write has another command of a sandbox write on both outputs in turn, in pieces of so many bytes.
 func (s *sandbox) write(t *testing.T, bytes, piece int) *keptCommand {
 	t.Helper()
-	c := newCommand(&channel.Exec{ID: fmt.Sprint(len(s.commands)), Argv: []string{"x"}}, ExecOptions{RingBytes: s.shareOfOutput(8 << 20)}, s.output)
+	c := newKeptCommand(&channel.Exec{ID: fmt.Sprint(len(s.commands)), Argv: []string{"x"}}, ExecOptions{RingBytes: s.shareOfOutput(8 << 20)}, s.output)
 	if err := s.reserve(c); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestChangesOfStreamCount(t *testing.T) {
 	if !crowded.output.takeBytes(sureOutput) {
 		t.Fatal("there is nothing to be had")
 	}
-	if rest := memory.newShare(func(int64) {}); !rest.takeBytes(sureOutput + allOutput - memory.beyond) {
+	if rest := memory.newOutputShare(func(int64) {}); !rest.takeBytes(sureOutput + allOutput - memory.beyond) {
 		t.Fatal("nobody else can have the rest")
 	}
 	c = crowded.write(t, 1<<15, 1)
@@ -148,7 +148,7 @@ func TestAnOutputIsGivenBack(t *testing.T) {
 func TestAReaderIsToldWhatItMisses(t *testing.T) {
 	var memory outputMemory
 	s := boxes(&memory, 1)[0]
-	c := newCommand(&channel.Exec{ID: "c", Argv: []string{"x"}}, ExecOptions{RingBytes: 1 << 20}, s.output)
+	c := newKeptCommand(&channel.Exec{ID: "c", Argv: []string{"x"}}, ExecOptions{RingBytes: 1 << 20}, s.output)
 	if err := s.reserve(c); err != nil {
 		t.Fatal(err)
 	}

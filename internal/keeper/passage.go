@@ -130,7 +130,7 @@ func (c *keptCommand) answerOutput(conn *channel.Conn) {
 }
 
 // Output returns what is kept of a command's output with its times, and holds nothing
-// back meanwhile. What came within the last second is not in it while the command
+// back meanwhile. Output of the last second is not in it while the command
 // runs. A fault.ErrUnavailable of a keeper of an older release.
 func (c *Client) Output(ctx context.Context, id, command string) (Output, error) {
 	var out Output

@@ -27,7 +27,7 @@ type refusals struct {
 
 func newRefusals() *refusals { return &refusals{changed: make(chan struct{})} }
 
-// beginCount counts one in who may count, or tell; end counts that one out.
+// beginCount counts one in who may count, or tell; endCount counts that one out.
 func (r *refusals) beginCount() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *refusals) endCount() {
 	}
 }
 
-// leaveCount is end without the dropping. done: nothing is left, and the keeper has forgotten the sandbox.
+// leaveCount does what endCount does, without the dropping. done: nothing is left, and the keeper has forgotten the sandbox.
 func (r *refusals) leaveCount() (done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *Server) dropRefusals(id string) {
 	s.dropRefusalsLocked(id, false)
 }
 
-// dropRefusalsLocked is dropRefusals; over: the sandbox is forgotten now. s.mu is held.
+// dropRefusalsLocked does what dropRefusals does; over: the sandbox is forgotten now. s.mu is held.
 func (s *Server) dropRefusalsLocked(id string, over bool) {
 	r := s.refusals[id]
 	if r == nil {
@@ -232,14 +232,15 @@ const settleTime = 4 * time.Second
 
 // Settled is what is left of a sandbox's streams when it ends.
 type Settled struct {
-	// Refused is how many were refused unheard of which the gateway has not been told. Whoever asks has them put on record.
+	// Refused is how many were refused unheard of which the gateway has not been told. The asker has them put
+	// on record.
 	Refused int `json:"refused,omitempty"`
 	// Open: some go on, so that there may be more.
 	Open bool `json:"open,omitempty"`
 }
 
-// settleStreams answers what is left of a sandbox's streams, whether or not the keeper still knows the sandbox. What the client does not confirm by
-// asking once more stays.
+// settleStreams answers what is left of a sandbox's streams, whether or not the keeper still knows
+// the sandbox. A count that the client does not confirm by asking once more stays.
 func (s *Server) settleStreams(ctx context.Context, conn *channel.Conn, id string) {
 	s.mu.Lock()
 	r := s.refusals[id]
@@ -264,9 +265,9 @@ func (s *Server) settleStreams(ctx context.Context, conn *channel.Conn, id strin
 	}
 }
 
-// Settle waits, at most some seconds, until the streams of a sandbox that has ended have, and has record put on record how many were refused
-// of which the gateway could not be told. What is not recorded is kept for the next who asks. open: some streams go on.
-// A fault.ErrUnavailable of a keeper of an older release.
+// Settle waits, at most some seconds, until the streams of a sandbox that has ended have, and has record put
+// on record how many were refused of which the gateway could not be told. A count that is not recorded is
+// kept for the next asker. open: some streams go on. A fault.ErrUnavailable of a keeper of an older release.
 func (c *Client) Settle(ctx context.Context, id string, record func(refused int) error) (open bool, err error) {
 	req := Request{Verb: VerbSettle, ID: id}
 	err = c.converse(ctx, req, nil, func(l *link) error {

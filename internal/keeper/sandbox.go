@@ -100,7 +100,7 @@ func (s *sandbox) launched() bool {
 	}
 }
 
-// viewSandbox is the sandbox without its commands, and those apart.
+// viewSandbox returns the sandbox without its commands, and those apart.
 func (s *sandbox) viewSandbox() (Sandbox, []Command) {
 	s.mu.Lock()
 	v := Sandbox{ID: s.id, Meta: s.meta, Pids: []int{}, Alive: s.isAlive(), Started: s.started, Moving: s.phase == freezing || s.phase == thawing}

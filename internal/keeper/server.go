@@ -188,7 +188,7 @@ func (s *Server) endAll() {
 	s.streams.Wait()
 }
 
-// serveClient is one client's connection.
+// serveClient serves one client's connection.
 func (s *Server) serveClient(ctx context.Context, raw net.Conn) {
 	defer raw.Close()
 	stop := safego.When(ctx, func() { _ = raw.Close() })
@@ -243,7 +243,7 @@ func (s *Server) findSandbox(id string) (*sandbox, error) {
 	return nil, fault.New(fault.ErrNotFound, "the keeper has no sandbox %s", text.Shorten(id, 64))
 }
 
-// listSandboxes sandboxes, by id.
+// listSandboxes lists the sandboxes, by id.
 func (s *Server) listSandboxes() []*sandbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()

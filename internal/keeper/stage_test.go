@@ -289,7 +289,7 @@ func (s *stage) result(box, id string) *output {
 	return s.collect(conn)
 }
 
-// listenUplink is the gateway's end of the uplink.
+// listenUplink serves the gateway's end of the uplink.
 func (s *stage) listenUplink(serve func(*channel.Conn)) {
 	s.t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(s.t.Context(), "unix", s.uplink)

@@ -62,7 +62,7 @@ func (s *Server) runStep(box *sandbox, f *Freeze, argv []string, log *os.File) e
 	return s.endStep(p, argv, stepTimeout)
 }
 
-// runUndo is step for a program that takes others back, which no kill ends.
+// runUndo runs a program that takes others back, which no kill ends.
 func (s *Server) runUndo(box *sandbox, f *Freeze, argv []string, log *os.File) error {
 	p, err := s.beginStep(box, f, argv, log)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// opens a stream of the fake guest.
+// stream opens a stream of the fake guest.
 func (s *stage) stream(box string, kind channel.CallKind) net.Conn {
 	s.t.Helper()
 	conn, reply, err := s.Stream(s.t.Context(), box, channel.Call{Kind: kind})

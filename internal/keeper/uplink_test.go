@@ -164,9 +164,10 @@ func TestUplinkFlood(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldOfNoRefusal: who is to tell, and has nothing to tell of, says nothing: a number that is none would
-// stand for a stream that does not say what it is for. The control has one to tell of. What could not be told, since there is no
-// gateway, or it could not put it on record, or did not say so, is kept.
+// TestNobodyIsToldOfNoRefusal: who is to tell, and has nothing to tell of, says nothing: a number that is
+// none would stand for a stream that does not say what it is for. The control has one to tell of. A count
+// that could not be told, since there is no gateway, or it could not put it on record, or did not say so, is
+// kept.
 func TestNobodyIsToldOfNoRefusal(t *testing.T) {
 	said := func(replies ...channel.Reply) func(*channel.Conn) {
 		return func(c *channel.Conn) {

@@ -1,10 +1,10 @@
 // Package linediff compares two texts line by line, in a time that grows with the number of
 // lines and not with its square: what is compared may be a guest's, or a client's.
 //
-// Lines that both sides have once are found first, and what is between them is compared on
-// its own; only where little is left is every line held against every other. What can't be
-// matched so is a line that went and one that came, so that a difference may be longer than
-// the shortest one (decision 68).
+// Lines that both sides have once are found first, and what is between them is compared on its own;
+// only where little is left is every line held against every other. Lines that can't be matched so
+// are one that went and one that came, so that a difference may be longer than the shortest one
+// (decision 68).
 package linediff
 
 import (
@@ -28,7 +28,7 @@ func Unified(from, to string, before, after []byte) string {
 	return unified(text.Name(from), text.Name(to), splitLines(before), splitLines(after))
 }
 
-// splitLines are a text's, each with its end.
+// splitLines splits a text into its lines, each with its end.
 func splitLines(text []byte) []string {
 	all := slices.Collect(strings.Lines(string(text)))
 	if n := len(all); n > 0 && !strings.HasSuffix(all[n-1], "\n") {
@@ -190,7 +190,7 @@ func longestRising(pairs [][2]int) [][2]int {
 	return rising
 }
 
-// listHunks are the changed parts with what is shown around them, those that touch as one.
+// listHunks lists the changed parts with what is shown around them, those that touch as one.
 func (m *matching) listHunks() []lineSpan {
 	var all []lineSpan
 	i, j, rows, columns := 0, 0, len(m.before.lines), len(m.after.lines)

@@ -137,7 +137,7 @@ func (o *origins) npmEntry(name string, entry *value) {
 	}
 }
 
-// cutLast is strings.Cut at the last separator that is not at the begin.
+// cutLast cuts, as strings.Cut does, at the last separator that is not at the begin.
 func cutLast(s, separator string) (before, after string, found bool) {
 	if at := strings.LastIndex(s, separator); at > 0 {
 		return s[:at], s[at+len(separator):], true

@@ -84,8 +84,8 @@ func Parse(name string, data []byte) (*Lockfile, error) {
 	return parseLockfile(name, data, &builder{})
 }
 
-// ParseResolved reads what a resolver left in a lockfile's format. What it could not pin is
-// named: a file that is made only when somebody wants it has no digest before. Other entries
+// ParseResolved reads what a resolver left in a lockfile's format. An entry that it could not pin
+// is named: a file that is made only when somebody wants it has no digest before. Other entries
 // that pin nothing are errors, since a resolver was asked for releases alone.
 func ParseResolved(name string, data []byte) (lock *Lockfile, unpinned []pkgref.Ref, err error) {
 	b := &builder{resolved: true}

@@ -200,8 +200,8 @@ func (b *builder) pnpmDirectory(line int, key string, entry *value) error {
 	return nil
 }
 
-// pnpmKey reads the key of an entry: its name and version, behind whose first @ a URL may stand. What comes from a repository has
-// the name beside it in version 6.
+// pnpmKey reads the key of an entry: its name and version, behind whose first @ a URL may stand. A
+// package from a repository has the name beside it in version 6.
 func (b *builder) pnpmKey(line int, key string, entry *value) (name, version string, err error) {
 	own, _, err := b.string(entry, "name")
 	if err != nil {

@@ -40,8 +40,9 @@ type word struct {
 	line int
 }
 
-// readRequirements reads pip's requirements with hashes. What is no pin with its hashes refuses its
-// name; options that would bring packages from elsewhere are errors. The project's own directories are left out.
+// readRequirements reads pip's requirements with hashes. A line that is no pin with its hashes
+// refuses its name; options that would bring packages from elsewhere are errors. The project's own
+// directories are left out.
 func readRequirements(b *builder, data []byte) error {
 	if err := b.checkLines(data, maxLine); err != nil {
 		return err

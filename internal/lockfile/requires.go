@@ -9,8 +9,7 @@ import (
 
 // Requirement is what a lockfile says that one of its releases requires. A
 // client that installs from a lockfile reads no metadata, so this is how an
-// allowed package brings what it needs. What can't be read is left out: then
-// nothing is let in through it.
+// allowed package brings what it needs. A requirement that can't be read is left out: then nothing is let in through it.
 type Requirement struct {
 	Name      string // canonical
 	Specifier string // in the ecosystem's own syntax; "" is any

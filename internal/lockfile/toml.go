@@ -30,7 +30,7 @@ func (b *builder) readTOML(data []byte) (*value, error) {
 		table = next
 	}
 	if bad, ok := errors.AsType[*unstable.ParserError](r.parser.Error()); ok {
-		// What the parser points at is a part of data, or nothing at its end.
+		// The parser points at a part of data, or nothing at its end.
 		offset := min(max(0, cap(data)-cap(bad.Highlight)), len(data))
 		if len(bad.Highlight) == 0 {
 			offset = len(data)

@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// entry is a whole lockfile with a release "good" that is pinned, and beside it one entry.
+// entryOf is a whole lockfile with a release "good" that is pinned, and beside it one entry.
 func entryOf(name, entry string) (file, text string) {
 	switch name {
 	case "uv.lock":

@@ -50,7 +50,7 @@ func (b *builder) counted(line int) error {
 // fewKeys is up to how many keys a mapping is searched without an index.
 const fewKeys = 16
 
-// getItem is the value of a key, nil if there is none.
+// getItem returns the value of a key, nil if there is none.
 func (v *value) getItem(key string) *value {
 	if v.index != nil {
 		if i, ok := v.index[key]; ok {

@@ -58,8 +58,8 @@ func (b *builder) readYAML(data []byte, most int) (documents []*value, err error
 }
 
 // mostNodes is at least how many values the library makes of a document, by what YAML has between them:
-// a dash before an item, a colon behind a key, a question mark before one, and in brackets commas. What is a
-// part of a value is counted as well.
+// a dash before an item, a colon behind a key, a question mark before one, and in brackets commas. The
+// parts of a value are counted as well.
 func mostNodes(data []byte) int {
 	n := 2 // the document, and its value
 	for i, c := range data {
@@ -104,16 +104,16 @@ func (b *builder) fromYAML(n *yaml.Node, depth int) (*value, error) {
 		return v, nil
 	case yaml.SequenceNode:
 		v.kind = list
-		return v, b.itemsYAML(v, n.Content, depth)
+		return v, b.readItemsYAML(v, n.Content, depth)
 	case yaml.MappingNode:
 		v.kind = mapping
-		return v, b.fieldsYAML(v, n.Content, depth)
+		return v, b.readFieldsYAML(v, n.Content, depth)
 	default:
 		return nil, b.wrongLine(n.Line, "the file has something that is neither a mapping, a list nor a value")
 	}
 }
 
-func (b *builder) itemsYAML(v *value, items []*yaml.Node, depth int) error {
+func (b *builder) readItemsYAML(v *value, items []*yaml.Node, depth int) error {
 	for _, item := range items {
 		child, err := b.fromYAML(item, depth+1)
 		if err != nil {
@@ -125,7 +125,7 @@ func (b *builder) itemsYAML(v *value, items []*yaml.Node, depth int) error {
 	return nil
 }
 
-func (b *builder) fieldsYAML(v *value, content []*yaml.Node, depth int) error {
+func (b *builder) readFieldsYAML(v *value, content []*yaml.Node, depth int) error {
 	seen := make(map[string]bool, len(content)/2)
 	for pair := range slices.Chunk(content, 2) {
 		key := pair[0]

@@ -186,7 +186,7 @@ func bounded(a slog.Attr) slog.Attr {
 	return a
 }
 
-// cutText is the beginning of a long text, up to the end of a word: a part of a token is known by
+// cutText cuts a long text at the end of a word: a part of a token is known by
 // nobody who masks them.
 func cutText(content string) string {
 	if len(content) <= maxText {

@@ -20,14 +20,14 @@ func (e *BehindLinkError) Error() string {
 // or a package of the project's own.
 func (w *Wants) fetch(file string) (data []byte, behind bool, err error) {
 	data, err = w.files.Read(file)
-	if w.isBehind(err) {
+	if w.noteBehind(err) {
 		return nil, true, nil
 	}
 	return data, false, err
 }
 
-// isBehind tells of an error that is a link which is not followed, and notes that.
-func (w *Wants) isBehind(err error) bool {
+// noteBehind notes an error that is a link which is not followed, and tells whether it is one.
+func (w *Wants) noteBehind(err error) bool {
 	link, is := errors.AsType[*BehindLinkError](err)
 	if is {
 		w.Withhold(link.Link, 0, "", "this link is not followed, since "+link.Why+": so what lies behind it is not read, and may have any name")

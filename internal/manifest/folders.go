@@ -276,7 +276,7 @@ func (l *leading) leadOn(dir string, parts []string) error {
 // list gives the directories in one, and the links to such; none behind a link that is not followed, which is noted.
 func (l *leading) list(dir string) (dirs, links []string, err error) {
 	dirs, links, err = l.w.files.Folders(dir)
-	if l.w.isBehind(err) {
+	if l.w.noteBehind(err) {
 		return nil, nil, nil
 	}
 	if l.unlinked {

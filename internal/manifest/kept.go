@@ -64,7 +64,7 @@ func (w *Wants) Keep(name string) {
 	}
 }
 
-// KeepBy is Keep with a reason, which is a sentence's part; the first counts.
+// KeepBy keeps a name for a reason, which is a sentence's part; the first counts.
 func (w *Wants) KeepBy(name, why string) {
 	folded, ok := w.fold(name)
 	if _, kept := w.own[folded]; ok && !kept && len(w.own) <= maxOwn {
@@ -102,7 +102,7 @@ func (w *Wants) Elsewhere(file string, line int, text, why string) {
 	w.LeaveOut(file, line, text, why)
 }
 
-// KeepAll is Keep for all names that begin so, in whatever letters.
+// KeepAll keeps all names that begin so, in whatever letters.
 func (w *Wants) KeepAll(beginning string) { w.ownAll = append(w.ownAll, strings.ToLower(beginning)) }
 
 // whyKept tells why a name is kept, "" if it is not.

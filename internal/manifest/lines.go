@@ -10,7 +10,7 @@ import (
 )
 
 // ends are what ends a line for one of the clients at least, beside a line feed: npm takes a carriage return for one, and pip what Python
-// does. What one of them reads as a line is none that a comment hides.
+// does. A comment hides no line that one of them reads.
 const ends = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
 
 // escaped is a character as JSON, TOML and YAML write it in quotes, if they don't as itself.
@@ -71,7 +71,7 @@ func (w *Wants) Search(file string, sign Sign) {
 	w.SearchText(Text{File: file, Data: data}, sign)
 }
 
-// SearchText is Search in a manifest that is read otherwise, too.
+// SearchText searches, as Search does, in a manifest that is read otherwise, too.
 func (w *Wants) SearchText(m Text, sign Sign) {
 	var open strings.Builder // what a backslash joins, as in shells
 	first := 0

@@ -74,7 +74,7 @@ func (t Text) lineOf(words []string) int {
 	return 1 + bytes.Count(t.Data[:begin], []byte("\n"))
 }
 
-// findWord is where a word begins, from a place on; -1: nowhere.
+// findWord finds where a word begins, from a place on; -1: nowhere.
 func (t Text) findWord(word string, from int) int {
 	if word == "" {
 		return from

@@ -5,7 +5,7 @@
 // set or replace it; the *default* is in force where none was put under that
 // name; a policy's *history* is the digests that its name stood for.
 //
-// What lies on the disk, in one directory:
+// The files on the disk, in one directory:
 //
 //	NAME.yaml      the document
 //	NAME.history   JSON lines, one for each change, the oldest first

@@ -18,7 +18,7 @@ type Range struct {
 	semantic semantic.Range
 }
 
-// ParseRange reads a range; "" is all versions. What isn't understood is refused,
+// ParseRange reads a range; "" is all versions. A text that isn't understood is refused,
 // so that nothing is admitted by being misread.
 func ParseRange(e Ecosystem, text string) (r Range, ok bool) {
 	return grammarOf(e).parseRange(text)
@@ -38,8 +38,7 @@ func (g grammar) parseRange(text string) (r Range, ok bool) {
 	return r, ok
 }
 
-// AtMost is the range of all versions up to one. What it says of pre-releases is
-// order alone, in every ecosystem.
+// AtMost is the range of all versions up to one. Its word on pre-releases is by order alone, in every ecosystem.
 func AtMost(e Ecosystem, version string) (r Range, ok bool) {
 	g := grammarOf(e)
 	if g == nodeGrammar { // its own ranges have a say in pre-releases
@@ -61,7 +60,7 @@ func (r Range) Match(v Version) bool {
 	return r.semantic.Match(v.semantic)
 }
 
-// MatchPreReleases is Match with all pre-releases that are in the range by order.
+// MatchPreReleases matches, as Match does, with all pre-releases that are in the range by order.
 func (r Range) MatchPreReleases(v Version) bool {
 	if r.grammar == nodeGrammar {
 		return r.node.MatchPreReleases(v.semantic)

@@ -1,8 +1,8 @@
 package pkgref
 
-// Traits are what differs between ecosystems beside their names and versions. Who judges,
-// imports or explains asks for them, and names no ecosystem. The zero value is that of what
-// is none.
+// Traits are what differs between ecosystems beside their names and versions. Code that judges,
+// imports or explains asks for them, and names no ecosystem. The zero value is that of what is
+// none.
 type Traits struct {
 	// OSV is the ecosystem's name in the OSV format, and Table its letter in tables of
 	// facts: neither may change.

@@ -120,8 +120,7 @@ func (v Version) Compatible() [2]int64 {
 	return [2]int64{0, v.Segment(1)}
 }
 
-// Compare orders versions of one ecosystem: -1, 0 or 1. What can't be read is
-// below what can, by its text. Spellings that have no order among them (Python's
+// Compare orders versions of one ecosystem: -1, 0 or 1. A version that can't be read is below one that can, by its text. Spellings that have no order among them (Python's
 // 1.0 and 1.0.0, the builds of a semantic version) are equal.
 func (v Version) Compare(o Version) int {
 	switch {
@@ -137,7 +136,7 @@ func (v Version) Compare(o Version) int {
 	return v.semantic.Compare(o.semantic)
 }
 
-// CompareBound is Compare with a version that an advisory names: a build of it (Python's
+// CompareBound compares with a version that an advisory names: a build of it (Python's
 // 2.0+cu118, where that one is 2.0) is equal to it.
 func (v Version) CompareBound(o Version) int {
 	if v.grammar == pep440Grammar && v.readable && o.readable {
@@ -146,7 +145,7 @@ func (v Version) CompareBound(o Version) int {
 	return v.Compare(o)
 }
 
-// CompareSpelled is Compare, and of equal versions by their text: no two
+// CompareSpelled compares, as Compare does, and equal versions by their text: no two
 // spellings are equal.
 func (v Version) CompareSpelled(o Version) int {
 	return cmp.Or(v.Compare(o), cmp.Compare(v.text, o.text))

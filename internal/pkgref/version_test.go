@@ -77,7 +77,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// What a line of releases is has an epoch in it: 1!1.0 is not of the line of 1.0.
+// A line of releases has an epoch in it: 1!1.0 is not of the line of 1.0.
 func TestLines(t *testing.T) {
 	for _, c := range []struct {
 		e                 pkgref.Ecosystem

@@ -61,9 +61,9 @@ func (p *Policy) MayHold() bool {
 	})
 }
 
-// Kept answers whether a release that is in a sandbox already may be there: all that
-// Release does, and people's answers about files with the digests. What narrows a
-// file (its age, its kind) was weighed when it was let in.
+// Kept answers whether a release that is in a sandbox already may be there: all that Release does,
+// and people's answers about files with the digests. The limits of a file (its age, its kind) were
+// weighed when it was let in.
 func (j *Judge) Kept(version string, digests []string) Decision {
 	ofOne := func(j *Judge) Decision {
 		return j.weighAnswers(j.ownRelease(version), FileFacts{Version: version, Digests: digests})

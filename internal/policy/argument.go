@@ -101,8 +101,7 @@ func compareArguments(a, b any) (order int, ok bool) {
 	return x.compare(y), isNumber && also
 }
 
-// sameArgument tells whether an argument is the value of a rule. What is of another type
-// is another.
+// sameArgument tells whether an argument is the value of a rule. A value of another type is another.
 func sameArgument(argument, value any) bool {
 	order, ok := compareArguments(argument, value)
 	return ok && order == 0

@@ -93,7 +93,7 @@ func (r *commandRule) decision() Decision {
 
 func (in CommandInput) isOver() bool { return in.Over != nil && in.Over() }
 
-// findPattern is expression.Find, which is not ok where there was no time for it.
+// findPattern finds a pattern, as expression.Find does, and is not ok where there was no time for it.
 func (in CommandInput) findPattern(pattern *expression.Expression, text string) (found, ok bool) {
 	found, ok, _ = pattern.FindUntil(text, in.isOver)
 	return found, ok

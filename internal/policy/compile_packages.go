@@ -62,7 +62,7 @@ func (c *compiler) classes(o *object) {
 	p := &c.policy.packages
 	if f, given := o.fields["toolchains"]; given {
 		p.toolchains = c.effect(f)
-		c.saysEffect(f, p.toolchains,
+		c.explainEffect(f, p.toolchains,
 			"package managers and compilers that tools fetch by themselves are allowed",
 			"package managers and compilers that tools fetch by themselves wait for a person",
 			"package managers and compilers that tools fetch by themselves are denied")
@@ -72,14 +72,14 @@ func (c *compiler) classes(o *object) {
 	}
 	if f, given := o.fields["similar_names"]; given {
 		p.similar = c.effect(f)
-		c.saysEffect(f, p.similar,
+		c.explainEffect(f, p.similar,
 			"a name near to a popular package's is judged like any other",
 			"a name near to a popular package's waits for a person, unless it is on the allowlist or a dependency",
 			"a name near to a popular package's is denied, unless it is on the allowlist or a dependency")
 	}
 }
 
-func (c *compiler) saysEffect(v value, e Effect, allow, hold, deny string) {
+func (c *compiler) explainEffect(v value, e Effect, allow, hold, deny string) {
 	switch e {
 	case Allow:
 		c.explainEnforced(v, "%s", allow)

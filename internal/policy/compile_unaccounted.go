@@ -6,7 +6,7 @@ import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
 // was never served to it.
 type Unaccounted string
 
-// What may follow. It is always on record.
+// The effects that may follow. It is always on record.
 const (
 	UnaccountedRecord Unaccounted = "record" // nothing more
 	UnaccountedAlarm  Unaccounted = "alarm"  // an alarm

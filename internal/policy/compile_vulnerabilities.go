@@ -38,7 +38,7 @@ func compileVulnerabilities(c *compiler, v value) {
 	if f, given := o.fields["unknown"]; given {
 		at = f
 	}
-	c.saysEffect(at, rules.unknown,
+	c.explainEffect(at, rules.unknown,
 		"a known vulnerability whose severity nobody tells is let through",
 		"a release with a known vulnerability whose severity nobody tells waits for a person",
 		"a release with a known vulnerability whose severity nobody tells is denied")

@@ -22,9 +22,10 @@ func (p *Policy) Host(name string, port int) Decision {
 	return p.hostBy(name, port, hostEntry.matchesAny)
 }
 
-// HostTCP judges whether anything may be spoken on a connection to a canonical name on a
-// port, so that nothing but its addresses tells who is at its other end. What it allows
-// Host allows, too. It holds nothing and lets nothing through that is only observed: a person opens a name to who says that he means it.
+// HostTCP judges whether anything may be spoken on a connection to a canonical name on a port, so
+// that nothing but its addresses tells who is at its other end. Host allows, too, what it allows.
+// It holds nothing and lets nothing through that is only observed: a person opens a name to who
+// says that he means it.
 func (p *Policy) HostTCP(name string, port int) Decision {
 	switch d := p.Host(name, port); {
 	case d.Effect == Allow && d.Would == "":

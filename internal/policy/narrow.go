@@ -158,9 +158,8 @@ func (j *Judge) judgeScripts(f FileFacts) Decision {
 	return refusal
 }
 
-// judgeHashes refuses what only weak digests, or none, vouch for. What an index
-// says nothing of may still be in a witness's log: that is open until the bytes
-// are here.
+// judgeHashes refuses what only weak digests, or none, vouch for. A digest of which an index says
+// nothing may still be in a witness's log: that is open until the bytes are here.
 func (j *Judge) judgeHashes(f FileFacts) Decision {
 	if strongKind(f.Digest) != "" || f.Digest == "" && !f.Complete {
 		return Decision{}

@@ -61,7 +61,7 @@ func (d Decision) strictness() int {
 }
 
 // theStricter is the one of two decisions that lets less through, the first if they
-// are equal. What both admit is admitted through an entry of either.
+// are equal. A release that both admit is admitted through an entry of either.
 func theStricter(d, by Decision) Decision {
 	if by.strictness() > d.strictness() {
 		return by

@@ -6,9 +6,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// TestANarrowingOpensNoSecretsHost: whichever way a narrower policy has a secret's entry differ, the secret is
-// still looked for, the host takes no other credential on any of its ports, and its requests are read. What
-// is given is less. The controls: the policy by itself, and one that has no secret.
+// TestANarrowingOpensNoSecretsHost: whichever way a narrower policy has a secret's entry differ, the secret
+// is still looked for, the host takes no other credential on any of its ports, and its requests are read.
+// Less is given. The controls: the policy by itself, and one that has no secret.
 func TestANarrowingOpensNoSecretsHost(t *testing.T) {
 	const allowed = "network_allowlist: [ { host: api.example, port: 443 }, { host: api.example, port: 8443 } ]\n"
 	inject := func(entry string) string { return allowed + "credentials: { inject: [ " + entry + " ] }\n" }

@@ -62,7 +62,7 @@ func TestNarrowingOfAddresses(t *testing.T) {
 			}
 		}
 	}
-	// What was kept and can't be read any more closes.
+	// A kept narrowing that can't be read any more closes.
 	if open, _ := (Narrowing{Deny: []string{"192.0.2.0/33"}}).Address("a.example", netip.MustParseAddr("203.0.113.1")); open {
 		t.Error("an entry that can't be read opened an address")
 	}

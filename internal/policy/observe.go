@@ -20,7 +20,7 @@ const RuleMode = "mode"
 
 // Observes reports whether a policy's document, or one that narrows it, has mode: observe: what
 // only its own choices refuse is then let through, by a Decision that says what it Would
-// have been. What another document refuses stays refused.
+// have been. A refusal by another document stays one.
 func Observes(p *Policy) bool {
 	return slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.observes })
 }
@@ -28,17 +28,17 @@ func Observes(p *Policy) bool {
 // observe is d, a decision by p; or, if that only observes and nothing but its own choice refuses,
 // the allowance that records that.
 func observe(p *Policy, d Decision) Decision {
-	if p.observes && ownChoice(d) {
+	if p.observes && isOwnChoice(d) {
 		d.Would, d.Effect = d.Effect, Allow
 	}
 	return d
 }
 
-// ownChoice tells whether a decision is a refusal or a hold that another document, just as
+// isOwnChoice tells whether a decision is a refusal or a hold that another document, just as
 // good, would not make. The rules are listed, so that one that is not is enforced: what is
 // known to be harmful, somebody's explicit no, a private name from elsewhere, bytes that are
 // not those that a lockfile names, protocols, and what no document can allow.
-func ownChoice(d Decision) bool {
+func isOwnChoice(d Decision) bool {
 	if d.Alarm || d.Effect != Deny && d.Effect != Hold {
 		return false
 	}

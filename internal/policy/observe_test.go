@@ -45,7 +45,7 @@ func TestObserving(t *testing.T) {
 		{"allowed", "packages: { default: allow }\n", wheel(python("a", "1.0")), policy.Allow, "", "packages.default"},
 		{"listed", "allowed_packages: { python: [ { name: a } ] }\n", wheel(python("a", "1.0")), policy.Allow, "", "allowed_packages.python.a"},
 		{"old enough", "packages: { default: allow, min_release_age: 7d }\n", with(wheel(python("a", "1.0")), func(in *policy.Input) { in.Published = old }), policy.Allow, "", "packages.default"},
-		// What is enforced all the same, whatever else is only observed.
+		// The rules that are enforced all the same, whatever else is only observed.
 		{"blocked", deny + "blocked_packages: { python: [ { name: a } ] }\n", wheel(python("a", "1.0")), policy.Deny, "", "blocked_packages.python.a"},
 		{"blocked in a range", deny + "blocked_packages: { python: [ { name: a, version: \"<2\" } ] }\n", wheel(python("a", "1.0")), policy.Deny, "", "blocked_packages.python.a"},
 		{"malware", deny, with(wheel(python("a", "1.0")), func(in *policy.Input) { in.Malware = []policy.Malware{{ID: "MAL-1", Every: true}} }), policy.Deny, "", "advisory.MAL-1"},
@@ -232,7 +232,8 @@ func TestObservingKeepsTheWay(t *testing.T) {
 	if d := p.Decide(clock(), dependency); !d.Allowed() || d.Would != "" {
 		t.Errorf("%+v", d)
 	}
-	// What is observed for want of a list may yet be required by something, and is no plan's hold.
+	// A package that is only observed for want of a list may yet be required by something, and is no plan's
+	// hold.
 	if d := p.Judge(clock(), policy.Subject{Package: python("other", "")}).Name(); !d.ByNoList() || d.Would != policy.Deny {
 		t.Errorf("%+v", d)
 	}

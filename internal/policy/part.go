@@ -6,7 +6,7 @@ import "github.com/cofferdam-dev/cofferdam/internal/pkgref"
 // release has for one platform as a pre-release of the same number (1.2.3-linux-x64),
 // which 1.2.3 requires exactly. Nobody asks for such a release by itself, and its
 // version is in nobody's range: it is let in, held or refused as the release is that it
-// is a part of, by all that looks at a version. What looks at its file still does, and
+// is a part of, by all that looks at a version. Rules that look at its file still do, and
 // what refuses its own version by a list, an advisory or a lockfile stands.
 func (j *Judge) judgePart(f FileFacts, own *Decision) *Decision {
 	if own.Effect != Deny || own.ResolvedBy != ByAllowlist && own.ResolvedBy != ByDefault {

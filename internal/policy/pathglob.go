@@ -226,7 +226,7 @@ func segmentsOf(path string) (segments []string, wrong string) {
 	return segments, ""
 }
 
-// escapeProblem says what is wrong with the escape that a text begins with. What is a
+// escapeProblem says what is wrong with the escape that a text begins with. A letter that is a
 // separator, or could become one when it is decoded once more, is never escaped.
 func escapeProblem(s string) string {
 	if len(s) < 3 {

@@ -6,8 +6,8 @@ import (
 )
 
 // TestAPathParameterIsNoEndOfASegment: servers written in Java take what stands behind a semicolon off
-// each segment, so that a pattern which ends in something else is met by another place. What could be
-// read in another way is refused where paths count.
+// each segment, so that a pattern which ends in something else is met by another place. A path that
+// could be read in another way is refused where paths count.
 func TestAPathParameterIsNoEndOfASegment(t *testing.T) {
 	for glob, paths := range map[string]map[string]Effect{
 		"/files/*.txt": {

@@ -54,7 +54,7 @@ func durationUnit(c byte) time.Duration {
 	return 0
 }
 
-// quantitySuffixes are Kubernetes' own, longest first.
+// quantityFactor tells by what a suffix multiplies. The suffixes are Kubernetes' own.
 func quantityFactor(suffix string) (float64, bool) {
 	switch suffix {
 	case "":

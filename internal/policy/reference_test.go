@@ -293,7 +293,7 @@ func (r modelRule) holds(actual string) bool {
 	}[r.operator] || (r.operator == "matches" && regexp.MustCompile(r.value).MatchString(actual))
 }
 
-// What follows draws a model and writes it as a document.
+// The rest draws a model and writes it as a document.
 
 func drawName(rt *rapid.T) string {
 	return rapid.SampledFrom([]string{"a", "b", "c", "null"}).Draw(rt, "name")

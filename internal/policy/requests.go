@@ -59,7 +59,7 @@ type RequestTerms struct {
 // Limited tells whether a body may have so many bytes at most.
 func (t RequestTerms) Limited() bool { return t.MaxBody >= 0 }
 
-// combineWith is what is held to both.
+// combineWith returns what is held to both.
 func (t RequestTerms) combineWith(other RequestTerms) RequestTerms {
 	if !t.Limited() || other.Limited() && other.MaxBody < t.MaxBody {
 		t.MaxBody = other.MaxBody
@@ -116,7 +116,7 @@ func (r Requests) Hosts() []string {
 
 // Judge judges a request on a connection to a name and a port, to which Host has agreed
 // already. Every policy that has rules for it must agree, whoever opened the name under
-// another one. What is allowed is held to the terms.
+// another one. An allowed request is held to the terms.
 func (r Requests) Judge(name string, port int, one Request) (Decision, RequestTerms) {
 	d := Decision{Effect: Allow, Rule: ruleRequest, ResolvedBy: ByNetwork, Reason: reason("no policy has rules for requests to %s", plainASCII(name, 253))}
 	terms := RequestTerms{MaxBody: noLimit}

@@ -48,9 +48,9 @@ type Subject struct {
 	// ones are shown, too. A client that knows its versions from elsewhere asks for a
 	// page before what requires its version was read.
 	Below string
-	// Otherwise is what time it may be as well, where the host's clock has jumped and
-	// nobody has said which time is right; zero: there is no doubt. What is old enough
-	// by one of the two alone waits for a person.
+	// Otherwise is what time it may be as well, where the host's clock has jumped and nobody has said which
+	// time is right; zero: there is no doubt. A release that is old enough by one of the two alone waits for
+	// a person.
 	Otherwise time.Time
 }
 
@@ -70,7 +70,7 @@ type FileFacts struct {
 	FirstSeen time.Time // by this installation; zero: never before
 	Scripts   bool      // something runs when it is installed
 	// PartOf are the versions of the same project whose releases require exactly this
-	// one, by the registry's page: see Judge.part.
+	// one, by the registry's page: see Judge.judgePart.
 	PartOf []string
 }
 

@@ -42,13 +42,12 @@ func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff st
 	return SuggestWanted(document, wanted)
 }
 
-// SuggestWanted adds allowlist entries to a document until it admits what was
-// refused: a name on no list up to the refused major version, a name on the
-// list in the refused minor version too. Only lines are added; every comment
-// stays. diff is unified. What the document blocks, or what has no canonical
-// name and version, is left out; if nothing but that is asked for, that is an
-// error. A release that is refused for its kind or age stays refused: those
-// are keys of packages, and not this function's to loosen. Wanted.Lines are added as they are.
+// SuggestWanted adds allowlist entries to a document until it admits what was refused: a name on no
+// list up to the refused major version, a name on the list in the refused minor version too. Only
+// lines are added; every comment stays. diff is unified. A release that the document blocks, or
+// that has no canonical name and version, is left out; if nothing but that is asked for, that is an
+// error. A release that is refused for its kind or age stays refused: those are keys of packages,
+// and not this function's to loosen. Wanted.Lines are added as they are.
 func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff string, err error) {
 	p, err := Parse("policy", document)
 	if err != nil {

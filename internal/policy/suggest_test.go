@@ -162,7 +162,7 @@ func hunks(diff string, side byte) []string {
 	return all
 }
 
-// What was asked for comes with what it requires, and with a cap; what is only required
+// A release that was asked for comes with what it requires, and with a cap; what is only required
 // by that needs no entry.
 func TestSuggestWanted(t *testing.T) {
 	root := func(name, version string) policy.Wanted {

@@ -29,7 +29,7 @@ func compileSdist(c *compiler, v value) {
 			"only the wheel that comes of it is served")
 		return
 	}
-	c.saysEffect(v, sdist,
+	c.explainEffect(v, sdist,
 		"source distributions are allowed; building one runs its publisher's code in the sandbox",
 		"source distributions wait for a person",
 		"only wheels are allowed")
@@ -47,14 +47,14 @@ func compileScripts(c *compiler, v value) {
 			"only the files of their package that come of it are served, but for entries with install_scripts: true")
 		return
 	}
-	c.saysEffect(v, scripts,
+	c.explainEffect(v, scripts,
 		"packages may run scripts when they are installed: their publishers' code runs in the sandbox",
 		"packages that run scripts when they are installed wait for a person",
 		"packages that run scripts when they are installed are denied, but for entries with install_scripts: true")
 }
 
-// compileInstallIn reads packages.install_in after both of the keys that it stands for. What
-// one of these denies stays denied; what one has run in the sandbox contradicts it.
+// compileInstallIn reads packages.install_in after both of the keys that it stands for. A release
+// that one of these denies stays denied; what one has run in the sandbox contradicts it.
 func compileInstallIn(c *compiler, v value) {
 	if _, ok := c.readWord(v, throwaway); !ok {
 		return
@@ -123,7 +123,7 @@ func (p *Policy) MakesApart(kind ArtifactKind, project pkgref.Ref) bool {
 // Apart is the policy of a sandbox in which something is made of a published file for a run
 // under p: it judges packages as p does, and has p's digest and limits. There is nothing
 // else in it: no names but the registries', no tools, credentials, mounts, ports or rules.
-// What would wait for a person is refused at once. Source distributions are not built in
+// A release that would wait for a person is refused at once. Source distributions are not built in
 // it, and the install scripts that would run apart run there, since it is apart already.
 func (p *Policy) Apart() *Policy {
 	apart := &Policy{

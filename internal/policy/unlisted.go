@@ -37,7 +37,7 @@ func mayOpen(p *Policy, name string, port int) bool {
 		!slices.ContainsFunc(p.network.entriesFor(name), hostEntry.judged)
 }
 
-// holdDecision is d, the refusal of a name that no list has, as one that waits for a person.
+// holdDecision turns d, the refusal of a name that no list has, into one that waits for a person.
 func holdDecision(p *Policy, d Decision, name string, port int) Decision {
 	if p.unlisted != Hold || !mayOpen(p, name, port) {
 		return d
@@ -68,7 +68,7 @@ func AnswerHost(d Decision, name string, answers []Approval) Decision {
 	return answerBy(d, name, answers)
 }
 
-// answerBy is AnswerHost for whatever it is that waits, of which all answers are.
+// answerBy does what AnswerHost does, for whatever it is that waits, of which all answers are.
 func answerBy(d Decision, what string, answers []Approval) Decision {
 	if d.Effect != Hold && d.Would == "" {
 		return d

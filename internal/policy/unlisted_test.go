@@ -44,7 +44,7 @@ func TestUnlistedNames(t *testing.T) {
 		{"1.0.0.127.in-addr.arpa", 443, policy.Deny, "[]"},
 		{"hidden.onion", 443, policy.Deny, "[]"},
 		{"single", 443, policy.Deny, "[]"},
-		// What is no name in its one spelling.
+		// Texts that are no name in its one spelling.
 		{"", 443, policy.Deny, "[]"},
 		{"New.example", 443, policy.Deny, "[]"},
 		{"new.example.", 443, policy.Deny, "[]"},

@@ -50,7 +50,7 @@ type weighing struct {
 	decided map[string]Decision // by version
 }
 
-// weighRelease is d, or, unless d refuses already, what the vulnerabilities of the version make of it.
+// weighRelease returns d, or, unless d refuses already, what the vulnerabilities of the version make of it.
 func (w *weighing) weighRelease(d Decision, version string) Decision {
 	if !w.judge.policy.packages.vulnerabilities.given || d.Effect == Deny {
 		return d

@@ -1,5 +1,5 @@
 // Package privatefile looks at files that only one user may read or write: keys, and what says who
-// may do what. Whoever could put one there, or read it, has what it gives.
+// may do what. A user who could put one there, or read it, has what it gives.
 package privatefile
 
 import (
@@ -24,8 +24,8 @@ func Check(what, path string) error {
 	return judgeFile(info, what, path)
 }
 
-// ReadKey reads so many random bytes from a file that Check takes. What can be guessed, or is of
-// another length, is fault.ErrConflict.
+// ReadKey reads so many random bytes from a file that Check takes. A key that can be guessed, or is
+// of another length, is fault.ErrConflict.
 func ReadKey(what, path string, size int) (key []byte, err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // #nosec G304 -- the callers' own files
 	if errors.Is(err, syscall.ELOOP) {

@@ -24,8 +24,9 @@ type Trusted struct {
 // rights. what is what it is, "the configuration file". It is fault.ErrForbidden if another user could
 // have written it: because it is theirs, or they may write to it, or to a directory on its way, in
 // which they could put another in its place, or have made a link on its way. A file that is not there
-// is fs.ErrNotExist, but only where nobody else could have taken it away. Who writes to trees is somebody else,
-// too: a file below one, or that is reached through a link there, is refused (hostpath.Within).
+// is fs.ErrNotExist, but only where nobody else could have taken it away. A writer to trees is
+// somebody else, too: a file below one, or that is reached through a link there, is refused
+// (hostpath.Within).
 func ReadTrusted(what, path string, most int64, trees []hostpath.Tree) (Trusted, error) {
 	to, err := trustedPlace(what, path, trees)
 	if err != nil {
@@ -96,11 +97,11 @@ func checkTrees(what, path string, trees []hostpath.Tree) error {
 	return nil
 }
 
-// CheckDir is fault.ErrForbidden if somebody other than root and this user could put another
+// CheckDir returns fault.ErrForbidden if somebody other than root and this user could put another
 // directory in the place of one, or in the place of one on its way. A file that is not there is nobody's.
 func CheckDir(what, dir string) error { return checkDir(what, dir, dir) }
 
-// checkDir is CheckDir of a directory on the way of a path, by whatever links it is reached.
+// checkDir does what CheckDir does, for a directory on the way of a path, by whatever links it is reached.
 func checkDir(what, path, dir string) error {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		to, links, err := hostpath.Links(at)
@@ -167,7 +168,7 @@ func saysWho(info *unix.Stat_t) bool {
 	return kind != unix.S_IFLNK && (kind != unix.S_IFDIR || info.Mode&unix.S_ISVTX == 0)
 }
 
-// checkStat is checkOne of what is known.
+// checkStat checks what is known of a file.
 func checkStat(what, path, name string, info *unix.Stat_t) error {
 	if info.Uid != 0 && int(info.Uid) != os.Geteuid() {
 		return refuseFile(what, path, fmt.Sprintf("%s belongs to another user, number %d, who decides what is there; chown it to user %d, or to root", name, info.Uid, os.Geteuid()))

@@ -34,7 +34,7 @@ func Hold(pid int) (Handle, error) {
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return Handle{}, isOver(err)
+		return Handle{}, asOver(err)
 	}
 	return Handle{fd: fd}, nil
 }
@@ -44,7 +44,7 @@ func (h Handle) Close() { _ = unix.Close(h.fd) } // Nothing was written to it.
 
 // Signal is ErrOver when the process is over.
 func (h Handle) Signal(sig unix.Signal) error {
-	return isOver(unix.PidfdSendSignal(h.fd, sig, nil, 0))
+	return asOver(unix.PidfdSendSignal(h.fd, sig, nil, 0))
 }
 
 // look is how long Await sleeps between two looks at its context.

@@ -69,10 +69,10 @@ func (id ID) signalByNumber(sig unix.Signal) error {
 	if !Ordinary(id.Pid) || !id.Is() {
 		return ErrOver
 	}
-	return isOver(unix.Kill(id.Pid, sig))
+	return asOver(unix.Kill(id.Pid, sig))
 }
 
-func isOver(err error) error {
+func asOver(err error) error {
 	if errors.Is(err, unix.ESRCH) {
 		return ErrOver
 	}

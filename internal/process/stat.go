@@ -41,7 +41,7 @@ func Read(pid int) (Stat, error) {
 		return Stat{}, ErrOver
 	}
 	if err != nil {
-		return Stat{}, isOver(err) // the file may be open already when its process goes
+		return Stat{}, asOver(err) // the file may be open already when its process goes
 	}
 	return Parse(pid, string(data))
 }

@@ -18,9 +18,9 @@ type Lead struct {
 	To   string `json:"to"`   // absolute, without links
 }
 
-// listLeads are where a project's paths lead that do not lie where they seem to. Whoever allows
-// the project allows these places: a link that an agent puts there later leads elsewhere,
-// and is not allowed. What is not there leads nowhere, so that a link in its place is new.
+// listLeads lists where a project's paths lead that do not lie where they seem to. A person who
+// allows the project allows these places: a link that an agent puts there later leads elsewhere,
+// and is not allowed. A path to nothing leads nowhere, so that a link in its place is new.
 func (p *Project) listLeads() ([]Lead, error) {
 	s := p.Settings
 	paths := slices.Concat([]string{s.Policy}, s.Lockfiles)

@@ -124,7 +124,7 @@ func goneError(dir string) error {
 	return fault.New(fault.ErrConflict, "%s, by which you have allowed runs to be made, is not there any more, and a run may have removed it: put it back, or say that runs need none: cofferdam project forbid %s; or run with --no-project", filepath.Join(dir, File), dir)
 }
 
-// CheckPlace is fault.ErrConflict if a directory on the way of a path, as somebody goes it, has allowed
+// CheckPlace returns fault.ErrConflict if a directory on the way of a path, as somebody goes it, has allowed
 // settings and is a link by now: who follows it comes to where others hold, or none.
 func CheckPlace(way, kept string) error {
 	known, err := readAllowed(kept)

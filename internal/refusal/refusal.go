@@ -40,8 +40,7 @@ type Refusal struct {
 // WhatTool is What of a call of a tool of the host.
 const WhatTool = "tool"
 
-// Text tells refusals in their order, a paragraph each. What publishers and agents
-// wrote is made harmless for a terminal.
+// Text tells refusals in their order, a paragraph each. Text of publishers and agents is made harmless for a terminal.
 func Text(refusals []Refusal) string {
 	if len(refusals) == 0 {
 		return "Nothing was refused in this run.\n"

@@ -6,7 +6,7 @@
 // have run. One of those must tell whoever waits for it; where an answer is waited for, Try makes
 // an error of the panic.
 //
-// What no recover can hold (the runtime's own fatal errors, such as two writers of
+// An error that no recover can hold (one of the runtime's own, such as two writers of
 // one map) ends the process still, and a lock that was held without a deferred unlock
 // stays held.
 package safego

@@ -192,7 +192,7 @@ func (a *adopter) takeOver(ctx context.Context, s *Sandbox, k keeper.Sandbox, sa
 	return nil
 }
 
-// takeBack is for a sandbox that runs though the previous daemon was freezing or
+// takeBack takes back a sandbox that runs though the previous daemon was freezing or
 // thawing it: what is left of an image is dropped.
 func (a *adopter) takeBack(ctx context.Context, s *Sandbox, body suspend.Body, saved *suspend.Saved) error {
 	a.cfg.Log.Warn("a freeze or thaw was interrupted by the daemon's end; the sandbox runs", "sandbox", s.info.ID)

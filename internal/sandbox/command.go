@@ -63,8 +63,7 @@ func (m *Manager) Commands(ctx context.Context, id string) ([]keeper.Command, er
 	return slices.DeleteFunc(k.Commands, func(c keeper.Command) bool { return commands.IsKernel(c.ID) }), err
 }
 
-// Written returns what is kept of a command's output, with its times. Whoever reads it
-// is no client that the command waits for.
+// Written returns what is kept of a command's output, with its times. Its reader is no client that the command waits for.
 func (m *Manager) Written(ctx context.Context, id, cmd string) (keeper.Output, error) {
 	if _, err := m.Get(id); err != nil {
 		return keeper.Output{}, err

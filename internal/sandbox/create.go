@@ -254,7 +254,7 @@ type creation struct {
 }
 
 // reserve takes what a sandbox's owner has a share of, and only then keeps what it was sent: what a quota
-// refuses leaves nothing. giveBack is for a sandbox that is not to be; release, of a documents.keep, for
+// refuses leaves nothing. giveBack is for a sandbox that is not to be; release, of a documents.keepDocuments, for
 // one that others know of.
 func (c *creator) reserve(ctx context.Context, p *creationPlan, req Request) (giveBack, release func(), err error) {
 	quotas := c.tracker.quotas
@@ -280,8 +280,8 @@ func (c *creator) reserve(ctx context.Context, p *creationPlan, req Request) (gi
 	return giveBack, release, nil
 }
 
-// startCreation takes what a sandbox needs before anything of it is made. Whoever has a
-// creation ends it with commit or abort.
+// startCreation takes what a sandbox needs before anything of it is made. The owner of a creation
+// ends it with commit or abortCreation.
 func (c *creator) startCreation(ctx context.Context, p *creationPlan, req Request, digest string) (*creation, error) {
 	if req.Lifetime.Then.Pauses() {
 		if err := c.planner.engines.canPause(ctx, p.info.Engine); err != nil {
@@ -327,8 +327,7 @@ func (c *creation) commit(ctx context.Context, s *Sandbox) {
 	faultpoint.Hit(faultpoint.CreateRunning)
 }
 
-// abortCreation ends a creation that came to nothing. What can't be taken away, or written, is
-// tried again by the next reconcile.
+// abortCreation ends a creation that came to nothing. The next reconcile tries again what can't be taken away, or written.
 func (c *creation) abortCreation(ctx context.Context, cause error) {
 	id, log := c.entry.Info.ID, c.cfg.Log.With("sandbox", c.entry.Info.ID, "run", c.entry.Info.Run)
 	ctx = context.WithoutCancel(ctx)

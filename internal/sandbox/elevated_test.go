@@ -22,7 +22,7 @@ type elevator struct {
 	run func(ctx context.Context, p engine.Elevated) (int, error)
 }
 
-// Elevate implements engine.Elevator.
+// Elevate implements engine.PrivilegedRunner.
 func (e elevator) Elevate(ctx context.Context, p engine.Elevated) (int, error) { return e.run(ctx, p) }
 
 // TestElevated: a command with rights is judged and recorded before it runs, one at a time,

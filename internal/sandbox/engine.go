@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// What a policy and a request can ask for beside an engine by its name.
+// The words by which a policy and a request can ask for more than an engine by its name.
 const (
 	isolationAuto     = "auto"     // the strongest that this host has
 	isolationHardware = "hardware" // one with a wall of hardware, and nothing less

@@ -28,7 +28,7 @@ type inside struct {
 }
 
 // File does an operation on the sandbox's files that is one reply: stat, mkdir,
-// move or remove. What it returns is the guest's claim. The last three are on record before
+// move or remove. Its result is the guest's claim. The last three are on record before
 // they are done. Errors are channel.Reply.Err's, and a fault.ErrConflict for a sandbox that does
 // not run.
 func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.FileInfo, error) {
@@ -98,8 +98,8 @@ func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*chan
 	return channel.NewConn(t.Follow(conn, info)), info, nil
 }
 
-// openFileStream opens the stream of an operation, with what its first reply tells of the file. What is
-// read is scanned.
+// openFileStream opens the stream of an operation, with what its first reply tells of the file. The
+// bytes that are read are scanned.
 func (n *inside) openFileStream(ctx context.Context, s *Sandbox, f channel.File) (net.Conn, channel.FileInfo, error) {
 	conn, reply, err := n.stream(ctx, s, channel.Call{Kind: channel.CallFile, File: &f})
 	if err != nil {

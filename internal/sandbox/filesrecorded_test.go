@@ -30,8 +30,8 @@ func (d *daemon) transfers(t *testing.T) []audit.Record {
 	return all
 }
 
-// folder makes a directory in a sandbox's root, which anybody there may write. What it returns
-// gives, for a name in it, the path inside and the one on the host.
+// folder makes a directory in a sandbox's root, which anybody there may write. Its result gives,
+// for a name in it, the path inside and the one on the host.
 func (d *daemon) folder(t *testing.T, id string) (inside, outside func(name string) string) {
 	t.Helper()
 	dir := d.world.path("roots", id, "d")

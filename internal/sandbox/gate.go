@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// What the host must have for another sandbox.
+// The reserves that the host must have for another sandbox.
 const (
 	createTimeout    = 30 * time.Second // for one's turn
 	createLine       = 500              // requests of one owner that wait for a turn
@@ -21,10 +21,9 @@ const (
 	defaultReserve   = 256 << 20        // bytes
 )
 
-// gate lets in as many creates at one time as the host's processors are good for, of
-// each owner its share, and none when the host is short of what every one needs. What
-// is let in may still be refused for the same reason later: that is then an ordinary
-// failure.
+// gate lets in as many creates at one time as the host's processors are good for, of each owner its
+// share, and none when the host is short of what every one needs. A sandbox that is let in may
+// still be refused for the same reason later: that is then an ordinary failure.
 type gate struct {
 	turns   *fairqueue.Shares
 	dir     string // on the file system that sandboxes' files are on

@@ -62,10 +62,10 @@ func (i identity) commandUser() channel.User {
 	return user
 }
 
-// showsTheSame tells whether the paths of the host that a sandbox shows are those that it
+// checkSameShown refuses to go on where the paths of the host that a sandbox shows are not those that it
 // was made with. What counts is what the engine opens; here the sandbox stays paused, and
-// who asks is told why. What an older version made has no blueprint.
-func (g *guestCaller) showsTheSame(ctx context.Context, info Info) error {
+// who asks is told why. A sandbox of an older version has no blueprint.
+func (g *guestCaller) checkSameShown(ctx context.Context, info Info) error {
 	kept, err := g.blueprints.Load(info.ID)
 	if errors.Is(err, fault.ErrConflict) {
 		return nil // an older version kept none; the engine refuses what it has no record of
@@ -82,8 +82,8 @@ func (g *guestCaller) showsTheSame(ctx context.Context, info Info) error {
 	return mountpolicy.CheckGuards(ctx, kept.Spec.Mounts, g.cfg.OwnPrograms)
 }
 
-// mayShow tells whether the host has nothing in what a sandbox shows by now that nobody may be shown. What an older version made has no
-// blueprint.
+// mayShow tells whether the host has nothing in what a sandbox shows by now that nobody may be
+// shown. A sandbox of an older version has no blueprint.
 func (g *guestCaller) mayShow(info Info) error {
 	kept, err := g.blueprints.Load(info.ID)
 	if errors.Is(err, fault.ErrConflict) {

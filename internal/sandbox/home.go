@@ -42,8 +42,9 @@ const (
 	roomLook = time.Second
 )
 
-// tendHomes ends sandboxes whose home has more than the sandbox may have on its disk. What
-// it writes meanwhile is there: no file system of the host counts it. Where the disk becomes short, it looks at once.
+// tendHomes ends sandboxes whose home has more than the sandbox may have on its disk. Bytes that it
+// writes meanwhile are there: no file system of the host counts it. Where the disk becomes short,
+// it looks at once.
 func (r *remover) tendHomes(ctx context.Context) {
 	tick := time.NewTicker(roomLook)
 	defer tick.Stop()
@@ -108,7 +109,7 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (e
 		if err != nil {
 			return agenthome.Limit{} // it is being made, or is gone
 		}
-		return agenthome.Limit{Bytes: s.info.Limits.DiskBytes, Seen: short && !r.ownKernel(ctx, s.info.Engine)}
+		return agenthome.Limit{Bytes: s.info.Limits.DiskBytes, Seen: short && !r.hasOwnKernel(ctx, s.info.Engine)}
 	})
 	for id, kept := range over {
 		s, err := r.registry.getSandbox(id)
@@ -141,9 +142,9 @@ func (h *homeRoom) whyEnded(kept agenthome.Kept, disk int64) error {
 		h.reserve>>20, kept.Name, h.free>>20, h.lost>>20, kept.Unseen)
 }
 
-// ownKernel tells whether an engine's sandboxes have a kernel of their own, in which they keep what they keep: false if nobody
+// hasOwnKernel tells whether an engine's sandboxes have a kernel of their own, in which they keep what they keep: false if nobody
 // knows.
-func (r *remover) ownKernel(ctx context.Context, name string) bool {
+func (r *remover) hasOwnKernel(ctx context.Context, name string) bool {
 	eng, ok := r.cfg.Engines[name]
 	if !ok {
 		return false

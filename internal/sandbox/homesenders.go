@@ -15,7 +15,7 @@ func (r *remover) endSenders(ctx context.Context, receiver *Sandbox, kept agenth
 	table, _ := hostpath.ReadTable() // without it one directory under two names is taken for two
 	shown := r.shownIn(receiver)
 	for _, s := range r.registry.listSandboxes() {
-		if state, _ := s.State(); s == receiver || state != Running && state != Snapshotting || r.ownKernel(ctx, s.info.Engine) {
+		if state, _ := s.State(); s == receiver || state != Running && state != Snapshotting || r.hasOwnKernel(ctx, s.info.Engine) {
 			continue
 		}
 		if at := sharedBy(table, shown, r.shownIn(s)); at != "" {

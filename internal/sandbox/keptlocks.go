@@ -74,7 +74,7 @@ func (l *keptLocks) keepLock(owner string, given *lockfile.Given, set *lockfile.
 	return release, nil
 }
 
-// takeFiles waits for the turn to write or remove the files of a digest. Whoever has it does so only.
+// takeFiles waits for the turn to write or remove the files of a digest. Its holder does so only.
 func (l *keptLocks) takeFiles(digest string) (leave func(), err error) {
 	_, leave, err = l.files.Take(fairqueue.For(context.Background(), digest))
 	return leave, err
@@ -152,9 +152,9 @@ func (l *keptLocks) needed(digest string, sweep uint64) bool {
 	return l.held[digest] > 0 || l.released[digest] >= sweep
 }
 
-// sweepLocks removes tokens' lockfiles that nobody holds and named does not have; none if it fails. What
-// comes or goes while named reads is left to the next sweep. Nobody else waits for any of it but whoever
-// keeps the same lockfiles at that moment.
+// sweepLocks removes tokens' lockfiles that nobody holds and named does not have; none if it fails.
+// The next sweep sees what comes or goes while named reads. Nobody else waits for any of it but
+// whoever keeps the same lockfiles at that moment.
 func (l *keptLocks) sweepLocks(named func() (map[string]bool, error)) error {
 	sweep, over := l.beginSweep()
 	defer over()

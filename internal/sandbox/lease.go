@@ -21,9 +21,8 @@ const (
 	// waited: a person who answers may come back to it. It ends at last, because what runs
 	// inside can ask for something that has to wait whenever it likes.
 	keptLease = 24 * time.Hour
-	// longestWait is for how long at most a wait in which commands run on suspends the lease:
-	// twice as long as a request waits by default. What is on disk runs nothing, and may wait
-	// for ever.
+	// longestWait is for how long at most a wait in which commands run on suspends the lease: twice as
+	// long as a request waits by default. A sandbox on disk runs nothing, and may wait for ever.
 	longestWait = 14 * 24 * time.Hour
 )
 

@@ -26,7 +26,7 @@ func (m *Manager) Load() Load {
 	return l
 }
 
-// SetHost says anew how much may be promised together. Who was promised more keeps it.
+// SetHost says anew how much may be promised together. A sandbox that was promised more keeps it.
 func SetHost(m *Manager, host quota.Host) { m.tracker.quotas.SetHost(host) }
 
 // Room tells whether another sandbox with the limits of a policy that says nothing would be

@@ -197,7 +197,7 @@ func (m *Manager) Create(ctx context.Context, req Request) (*Sandbox, error) {
 }
 
 // Destroy ends a sandbox and takes it away; it returns when nothing is left.
-// A second Destroy waits for the first. What could not be taken away is tried again,
+// A second Destroy waits for the first. A sandbox that could not be taken away is tried again,
 // with pauses that grow, until it is; Sandbox.Stuck tells of it meanwhile.
 func (m *Manager) Destroy(ctx context.Context, id string) error { return m.remover.destroy(ctx, id) }
 

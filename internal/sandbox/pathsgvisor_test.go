@@ -11,8 +11,7 @@ import (
 )
 
 // TestRealThawFollowsNoLink: of two mounts one lies in the other on the host; the guest puts
-// a link where the inner one was, and waits for a pause. What comes after it shows what was
-// checked, or does not come.
+// a link where the inner one was, and waits for a pause. A later answer shows what was checked, or does not come.
 func TestRealThawFollowsNoLink(t *testing.T) {
 	for _, files := range []bool{false, true} {
 		s := newRealStudio(t)

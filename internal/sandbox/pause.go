@@ -20,16 +20,16 @@ type pauser struct {
 	tracker  *tracker
 }
 
-// Pause writes the sandbox to disk and frees its memory. Who asks while it is being
-// paused joins that pause. It is a fault.ErrConflict for one that is paused already,
-// or being destroyed, and a fault.ErrUnavailable where the engine can't, there is no
-// room, or it failed: the sandbox goes on then. One that is frozen because it waits for
-// a person is paused besides. It goes on when ctx ends.
+// Pause writes the sandbox to disk and frees its memory. A caller that asks while it is being
+// paused joins that pause. It is a fault.ErrConflict for one that is paused already, or being
+// destroyed, and a fault.ErrUnavailable where the engine can't, there is no room, or it failed: the
+// sandbox goes on then. One that is frozen because it waits for a person is paused besides. It goes
+// on when ctx ends.
 func (p *pauser) Pause(ctx context.Context, id string) error { return p.pauseSandbox(ctx, id, false) }
 
-// PauseFiles is Pause, and keeps the sandbox's files alone, without those of memory
-// file systems such as /tmp: its commands end, and a resume starts it anew. What waits
-// for a person, and is on disk with its memory for that, is a fault.ErrConflict.
+// PauseFiles pauses, and keeps the sandbox's files alone, without those of memory file systems such
+// as /tmp: its commands end, and a resume starts it anew. A sandbox that waits for a person, and is
+// on disk with its memory for that, is a fault.ErrConflict.
 func (p *pauser) PauseFiles(ctx context.Context, id string) error {
 	return p.pauseSandbox(ctx, id, true)
 }
@@ -61,10 +61,10 @@ func (p *pauser) pauseSandbox(ctx context.Context, id string, files bool) (err e
 	return nil
 }
 
-// Resume lets a paused sandbox go on; true if it was paused. What its policy and
-// advisories would refuse today is a fault.ErrForbidden, and what would be more than
-// its owner may have a fault.ErrExhausted: it stays paused. A sandbox that is frozen
-// because it waits for a person is a fault.ErrConflict that names the request.
+// Resume lets a paused sandbox go on; true if it was paused. A sandbox that its policy and
+// advisories would refuse today is a fault.ErrForbidden, and what would be more than its owner may
+// have a fault.ErrExhausted: it stays paused. A sandbox that is frozen because it waits for a
+// person is a fault.ErrConflict that names the request.
 func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
 	ctx, done := p.spans.beginSpan(ctx, VerbResume, id)
 	defer func() { done(nil, "", err) }()
@@ -88,7 +88,7 @@ func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
 	if err := p.cfg.Door.Recheck(ctx, id); err != nil {
 		return true, err
 	}
-	if err := p.guests.showsTheSame(ctx, s.info); err != nil {
+	if err := p.guests.checkSameShown(ctx, s.info); err != nil {
 		return true, err
 	}
 	if v.Files { // of what can't be started nothing is to be lost

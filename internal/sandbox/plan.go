@@ -20,7 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
-// What a sandbox gets where the policy says nothing.
+// The limits that a sandbox gets where the policy says nothing.
 const (
 	defaultCPU    = 2
 	defaultMemory = 2 << 30

@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// What bounds the end of a connection.
+// The times that bound the end of a connection.
 const (
 	maxDial       = 64 // bytes of the guest's name for it
 	hangUpTimeout = 10 * time.Second
@@ -30,7 +30,7 @@ func (n *inside) Dial(ctx context.Context, id string, port int) (net.Conn, error
 	return n.dialPort(ctx, id, port, (*policy.Policy).Publishes)
 }
 
-// DialHere is Dial for the host's own users, who can do the same by a command: where
+// DialHere dials for the host's own users, who can do the same by a command: where
 // the policy says nothing of ports they may connect to any.
 func (n *inside) DialHere(ctx context.Context, id string, port int) (net.Conn, error) {
 	return n.dialPort(ctx, id, port, (*policy.Policy).LeavesToHost)

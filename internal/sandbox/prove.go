@@ -170,7 +170,7 @@ func (p *proof) runStep(ctx context.Context, e *attest.Evidence, step probe.Step
 // until it comes to its limit.
 const computeTries = 6
 
-// compute computes on more processors than there may be. What came of it, the host says.
+// compute computes on more processors than there may be. The host says what came of it.
 func (p *proof) compute(ctx context.Context, e *attest.Evidence, limit float64) {
 	if here := runtime.NumCPU(); float64(here) <= limit {
 		e.Untried[probe.CPULimit] = fmt.Sprintf("this host has %d processors to give, and %.2f is the limit", here, limit)

@@ -156,7 +156,7 @@ func (r *ready) Discard(ctx context.Context, one pool.Member) error {
 	return inst.Destroy(ctx)
 }
 
-// What must be free before another member is made.
+// The room that must be free before another member is made.
 const (
 	memoryReserve = 512 << 20
 	memberMemory  = 64 << 20  // measured at 17 to 40 MiB

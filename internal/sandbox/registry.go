@@ -44,7 +44,7 @@ func (r *registry) listSandboxes() []*Sandbox {
 	return all
 }
 
-// countSandboxes is how many sandboxes there are or are being made.
+// countSandboxes counts the sandboxes that there are or are being made.
 func (r *registry) countSandboxes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

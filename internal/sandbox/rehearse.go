@@ -22,7 +22,7 @@ type Rehearsal struct {
 }
 
 // Rehearse makes a sandbox for the same owner as another one, with its policy,
-// lockfiles, template and environment. What was done inside of the other is not in it.
+// lockfiles, template and environment. The work inside of the other is not in it.
 // It counts against the owner's quota while it lives.
 func (m *Manager) Rehearse(ctx context.Context, id string) (*Rehearsal, error) {
 	s, err := m.Get(id)

@@ -50,7 +50,7 @@ func (r *remover) endFor(s *Sandbox, why string) {
 }
 
 // claimEnd makes the caller the one who takes a sandbox away: once, and again after
-// that could not be done. Who is not gets the try that is under way. The exit is that
+// that could not be done. A later caller gets the try that is under way. The exit is that
 // of a sandbox that failed, else nil.
 func (r *remover) claimEnd(ctx context.Context, s *Sandbox, exit *engine.Exit, reason string) (try *attempt, mine bool) {
 	s.turn.Lock()
@@ -76,7 +76,7 @@ func (r *remover) claimEnd(ctx context.Context, s *Sandbox, exit *engine.Exit, r
 	return try, true
 }
 
-// endSandbox takes a sandbox away, or waits for whoever does. What can't be taken away is
+// endSandbox takes a sandbox away, or waits for whoever does. A sandbox that can't be taken away is
 // tried again in the background until it is.
 func (r *remover) endSandbox(ctx context.Context, s *Sandbox, reason string) error {
 	try, mine := r.claimEnd(ctx, s, nil, reason)
@@ -212,8 +212,8 @@ func (r *remover) dropLock(ctx context.Context, info Info, release func()) {
 	}
 }
 
-// sweepLocks removes the lockfiles of tokens that no sandbox and no snapshot has. What can't be removed
-// is tried again by the next reconcile.
+// sweepLocks removes the lockfiles of tokens that no sandbox and no snapshot has. The next
+// reconcile tries again what can't be removed.
 func (r *remover) sweepLocks(ctx context.Context) {
 	if err := r.documents.sweepLocks(func() (map[string]bool, error) { return r.lockDigests(ctx) }); err != nil {
 		r.cfg.Log.Error("the lockfiles of sandboxes that are gone can't be removed; it is tried again", "err", err)

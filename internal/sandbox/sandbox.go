@@ -1,13 +1,12 @@
 // Package sandbox makes sandboxes, runs commands in them and takes them away.
 //
-// Vocabulary: a *sandbox* is an engine's instance plus what the daemon knows
-// about it (run, policy, template, owner); a *command* is a process that was
-// started through the API; a command is *settled* when its end and what it
-// installed are on record; *recover* is what a restarted daemon does with the
-// sandboxes that the keeper held meanwhile; the *journal* is what it knows them by;
-// to *reconcile* is to compare what there is with what is known, and take away what
-// is nobody's. What a sandbox waits for, and how it is frozen meanwhile, is package
-// waiting; when it ends, package expiry; how much each owner may have, package quota.
+// Vocabulary: a *sandbox* is an engine's instance plus what the daemon knows about it (run, policy,
+// template, owner); a *command* is a process that was started through the API; a command is
+// *settled* when its end and what it installed are on record; *recover* is what a restarted daemon
+// does with the sandboxes that the keeper held meanwhile; the *journal* is what it knows them by;
+// to *reconcile* is to compare what there is with what is known, and take away what is nobody's.
+// Package suspend has what a sandbox waits for, and how it is frozen meanwhile; package expiry when it ends;
+// how much each owner may have, package quota.
 package sandbox
 
 import (

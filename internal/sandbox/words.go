@@ -6,7 +6,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
 
-// What the manager is spoken to about: what the journal has of a sandbox, commands
+// The words in which the manager is spoken to: what the journal has of a sandbox, commands
 // and copies.
 type (
 	// Info is what a sandbox was made as.
@@ -59,7 +59,7 @@ const (
 	Failed       = journal.Failed
 )
 
-// What may become of a sandbox whose time is over.
+// The ends of a sandbox whose time is over.
 const (
 	ThenDestroy    = journal.ThenDestroy
 	ThenPause      = journal.ThenPause

@@ -38,7 +38,7 @@ type world struct {
 	Dir  string
 	Init []string // of PID 1, but for its root
 
-	// What a test may put in the place of the ordinary.
+	// The parts that a test may put in the place of the ordinary.
 	Journal     func(sandbox.Journal) sandbox.Journal `json:"-"`
 	Queue       suspend.Queue                         `json:"-"`
 	Boot        func() (string, time.Duration)        `json:"-"`

@@ -11,7 +11,7 @@ import (
 
 // known are all values of secrets that were lent, or shown to get one that is, and that may still be good:
 // a host that has one can give it to any run that gets the same secret, also when the run that brought it
-// has ended. Each is here before anybody is sent it. What a living run has had stays; of the others the
+// has ended. Each is here before anybody is sent it. Values that a living run has had stay; of the others the
 // last are kept. It is safe for concurrent use.
 type known struct {
 	now func() time.Time
@@ -134,7 +134,7 @@ func (k *known) worthUntil(name, text string) time.Time {
 	return time.Time{}
 }
 
-// findValue is a known value; nil: it is not known. The caller holds mu.
+// findValue finds a known value; nil: it is not known. The caller holds mu.
 func (k *known) findValue(name, text string) *lent {
 	if i := slices.IndexFunc(k.values[name], func(e *lent) bool { return e.value.text == text }); i >= 0 {
 		return k.values[name][i]

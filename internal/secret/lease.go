@@ -246,7 +246,7 @@ func (l *Lease) rememberValue(name string, v Value) error {
 	return nil
 }
 
-// makeRoom are the values of a secret without one that is forgotten for a further one. The caller holds mu.
+// makeRoom returns the values of a secret without one that is forgotten for a further one. The caller holds mu.
 func (l *Lease) makeRoom(name string, more had) ([]had, error) {
 	if l.broker.known.crowded(name, more) {
 		return nil, fault.New(fault.ErrUnavailable, "the secret %q can't be had: the runs that live have had %d values of it that may still be good, and no more of them are kept to look for; end some of them", name, maxHeld)
@@ -308,7 +308,7 @@ func (l *Lease) End() {
 	clear(l.had)
 }
 
-// fetchOf is one that is under way, or that still counts, or a new one.
+// fetchOf returns a fetch that is under way, or that still counts, or a new one.
 func (l *Lease) fetchOf(d Declared) *fetch {
 	l.mu.Lock()
 	defer l.mu.Unlock()

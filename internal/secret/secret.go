@@ -1,6 +1,6 @@
 // Package secret fetches secrets for the runs whose policy names them. The operator
 // declares each with its source and the hosts that may get it; a policy says where it is
-// put. What is fetched is kept for one sandbox, for a short time, and is dropped at its
+// put. A value that is fetched is kept for one sandbox, for a short time, and is dropped at its
 // end. A sandbox never has it: see the packages placeholder and exchange.
 package secret
 
@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// Bounds of a value, in bytes. What is shorter can't be told from other text.
+// Bounds of a value, in bytes. A shorter value can't be told from other text.
 const (
 	MinValue = 8
 	MaxValue = 16 << 10
@@ -27,8 +27,7 @@ type Value struct {
 	own  bool          // see Own
 }
 
-// NewValue checks what a source gave: one line of printable text. What is wrong is said
-// without it.
+// NewValue checks what a source gave: one line of printable text. The error does not show it.
 func NewValue(text string) (Value, error) {
 	switch {
 	case text == "":
@@ -92,10 +91,9 @@ func (Value) LogValue() slog.Value { return slog.StringValue(hidden) }
 
 // Source is a place that has one secret. Package sourcetest says what is asked of it.
 type Source interface {
-	// Fetch reads the secret anew. It returns soon after ctx ends. An error is one
-	// sentence that has nothing of the secret, and that begins in the middle: it is
-	// written behind "the secret NAME can't be had: ". What it has to show somebody to get the
-	// secret, it fetches by FetchToShow.
+	// Fetch reads the secret anew. It returns soon after ctx ends. An error is one sentence that has nothing
+	// of the secret, and that begins in the middle: it is written behind "the secret NAME can't be had: ". It
+	// fetches by FetchToShow what it has to show somebody to get the secret.
 	Fetch(ctx context.Context) (Value, error)
 }
 

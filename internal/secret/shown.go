@@ -14,7 +14,7 @@ type shownKey struct{}
 type keepShown func(Value) error
 
 // FetchToShow fetches a secret that a source shows somebody, to get from them the one that is its own.
-// Who was shown it may say it in any answer, as it may say the other, and from that moment on: so the
+// A host that was shown it may say it in any answer, as it may say the other, and from that moment on: so the
 // broker has it looked for before anybody is shown it. No source fetches from another in a different
 // way: package archtest sees to it.
 func FetchToShow(ctx context.Context, from Source) (Value, error) {

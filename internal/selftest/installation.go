@@ -123,7 +123,7 @@ func (in *installation) startDaemon(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	in.daemon = exec.Command(in.options.Executable, "serve") //nolint:noctx // it is ended by over or remove
+	in.daemon = exec.Command(in.options.Executable, "serve") //nolint:noctx // it is ended by over or removeAll
 	in.daemon.Env, in.daemon.Stdout, in.daemon.Stderr = in.drillEnvironment(), log, log
 	in.daemon.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us, who end it
 	if err := in.daemon.Start(); err != nil {

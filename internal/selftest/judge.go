@@ -23,7 +23,7 @@ func judgeLinks(e *Evidence) []Link {
 		name  string
 		check func(*Evidence) (string, error)
 	}{
-		{"clients are answered as the policy says", clientsAnswered},
+		{"clients are answered as the policy says", judgeClients},
 		{"the log can be read", readable},
 		{"every step of the run is on record, in order", everyStep},
 		{"what was served was recorded before", servedOnRecord},
@@ -45,9 +45,9 @@ func judgeLinks(e *Evidence) []Link {
 	return links
 }
 
-// clientsAnswered looks at what the clients in the sandbox got, and what the
+// judgeClients looks at what the clients in the sandbox got, and what the
 // registry sent: nothing of the log.
-func clientsAnswered(e *Evidence) (string, error) {
+func judgeClients(e *Evidence) (string, error) {
 	steps := drillPlan()
 	if len(e.Commands) != len(steps) {
 		return "", fmt.Errorf("%d of %d commands were run", len(e.Commands), len(steps))

@@ -70,7 +70,7 @@ func runDrill(ctx context.Context, d drill, w Wiring) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("the drill could not be played: %w", err)
 	}
-	// What can't be looked at is a broken link, not the end: the others say where.
+	// A link that can't be looked at is broken, and not the end: the others say where.
 	e.Records, e.RecordsErr = w.Records(ctx)
 	e.Export, e.ExportErr = w.Export(ctx)
 	if err := d.endDaemon(ctx); err != nil {

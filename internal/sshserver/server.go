@@ -1,7 +1,7 @@
-// Package sshserver is an SSH server for one client and one sandbox. It listens nowhere:
-// a client's ProxyCommand starts it, and speaks with it over stdin and stdout. What the
-// client asks for is done in the sandbox with the rights of whoever started it, judged and
-// recorded as any other command or connection there.
+// Package sshserver is an SSH server for one client and one sandbox. It listens nowhere: a
+// client's ProxyCommand starts it, and speaks with it over stdin and stdout. The client's requests
+// are done in the sandbox with the rights of whoever started it, judged and recorded as any other
+// command or connection there.
 //
 // Vocabulary: a *session* is a command of the sandbox with its streams, started as a shell,
 // by a command line, or as a *subsystem*, of which there is one, sftp; a *forwarding* is a

@@ -202,7 +202,7 @@ func signer(t *testing.T, path string) ssh.Signer {
 	return key
 }
 
-// dial comes in with a key. What the server said at its end is the channel's.
+// dial comes in with a key. The server's words at its end are the channel's.
 func (s served) dial(t *testing.T, user string, key ssh.Signer) (*ssh.Client, <-chan error, error) {
 	t.Helper()
 	here, there := pair(t)

@@ -226,7 +226,7 @@ func (s *sshSession) writeLine(format string, args ...any) {
 	_, _ = io.WriteString(s.channel.Stderr(), "cofferdam: "+fmt.Sprintf(format, args...)+end) // to whoever is there
 }
 
-// sendExit tells how the command ended, and ends the channel. Whoever has gone is told nothing.
+// sendExit tells how the command ended, and ends the channel. A client that has gone is told nothing.
 func (s *sshSession) sendExit(e Exit) {
 	_ = s.channel.CloseWrite()
 	if e.Signal != "" {

@@ -112,12 +112,12 @@ func (s *Approvals) Apply(ctx context.Context, b approval.Batch) error {
 		}
 		for _, e := range b.Events {
 			_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO events (number, at, event, request) VALUES (?, ?, ?, ?)",
-				e.Number, writeTime(e.At), string(e.Name), e.ID)
+				e.Number, timeText(e.At), string(e.Name), e.ID)
 			if err != nil {
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO position (one, seq, at) VALUES (1, ?, ?)", b.Position.Seq, writeTime(b.Position.At))
+		_, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO position (one, seq, at) VALUES (1, ?, ?)", b.Position.Seq, timeText(b.Position.At))
 		return err
 	}))
 }
@@ -341,7 +341,7 @@ func (s *Approvals) SetCursor(ctx context.Context, hook string, number uint64) e
 	return s.wrapError(err)
 }
 
-func writeTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func readTime(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)

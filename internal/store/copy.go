@@ -11,7 +11,7 @@ import (
 
 // Copy writes what a file has at one moment to another file, which is not there yet, in a
 // directory that is this user's alone. It reads only, and whoever writes the file meanwhile
-// does not wait. What was deleted from the file is not in the copy.
+// does not wait. Rows that were deleted from the file are not in the copy.
 func Copy(ctx context.Context, from, to string) (err error) {
 	made, err := os.OpenFile(filepath.Clean(to), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestWriter(t *testing.T) {
 }
 
 // TestFaultsOfTheDisk: each call to the file system fails, one by one and from one on,
-// as a disk's failures do (C-CF-03). What was acknowledged is there afterwards, what was
+// as a disk's failures do (C-CF-03). An acknowledged change is there afterwards, what was
 // refused is there whole or not at all, it was refused as what can be tried again, and
 // the file is sound. The files are what a kernel has; what a disk loses with the power
 // is not tried here. (A call that writes half is told to SQLite as one on a full disk.)

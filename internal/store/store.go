@@ -32,8 +32,8 @@ const (
 	cacheKiB = 512
 )
 
-// openDatabase opens a file, making it if need be, and migrates it. What is deleted is
-// overwritten: it may be somebody's data that were to go.
+// openDatabase opens a file, making it if need be, and migrates it. A deleted row is overwritten:
+// it may be somebody's data that were to go.
 func openDatabase(ctx context.Context, path string, migrations []string) (*sql.DB, error) {
 	return openWith(ctx, path, migrations, "synchronous(FULL)")
 }

@@ -61,7 +61,7 @@ func newExporter(cfg Config) (sdktrace.SpanExporter, error) {
 	return &exporter{send: send, done: done, log: cfg.Log}, nil
 }
 
-// exporter sends batches. What is lost is told to the log, not to the SDK, which
+// exporter sends batches. A loss is told to the log, not to the SDK, which
 // would write it to standard error by itself.
 type exporter struct {
 	send func(ctx context.Context, batch []byte) error

@@ -35,7 +35,7 @@ func (t *Telemetry) HTTP(wire string, next http.Handler) http.Handler {
 	})
 }
 
-// noteAnswered is told of a request's end; returned is false if the handler
+// noteAnswered notes a request's end; returned is false if the handler
 // panicked.
 func (t *Telemetry) noteAnswered(wire string, r *http.Request, out *observedAnswer, span trace.Span, returned bool) {
 	route, status := r.Pattern, out.status

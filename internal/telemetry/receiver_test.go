@@ -9,7 +9,7 @@ import (
 )
 
 // TestAReceiversKeyGoesNowhereElse: where a receiver redirects to, nobody gets the spans and the headers, in which
-// the key is. What the receiver says, and the URL, are not in the log: both may have a key in them.
+// the key is. The receiver's words, and the URL, are not in the log: both may have a key in them.
 func TestAReceiversKeyGoesNowhereElse(t *testing.T) {
 	t.Parallel()
 	const key = "a-key-of-the-receivers"

@@ -26,8 +26,7 @@ func (r *Runs) Of(sandbox string) string {
 	return r.old[sandbox]
 }
 
-// learnRun is told of a sandbox and its run. What was told of again since the last
-// change of generations stays.
+// learnRun learns of a sandbox and its run. A sandbox that was told of again since the last change of generations stays.
 func (r *Runs) learnRun(sandbox, run string) {
 	if sandbox == "" || run == "" {
 		return

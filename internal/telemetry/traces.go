@@ -98,7 +98,7 @@ func (n *newest) rememberSpan(ctx context.Context, sandbox string) {
 	n.spans[sandbox] = span
 }
 
-// forgetSandbox is told that a sandbox has ended.
+// forgetSandbox forgets a sandbox that has ended.
 func (n *newest) forgetSandbox(sandbox string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

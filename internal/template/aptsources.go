@@ -97,8 +97,8 @@ func distributionKeyring(hostRoot string, s aptSource) string {
 	return ""
 }
 
-// readAptSources reads sources.list and sources.list.d. What it can't read it
-// leaves out: apt itself will say what is wrong with it.
+// readAptSources reads sources.list and sources.list.d. It leaves out what it can't read: apt
+// itself will say what is wrong with it.
 func readAptSources(hostRoot string) []aptSource {
 	etc := filepath.Join(hostRoot, "etc/apt")
 	lists, _ := filepath.Glob(filepath.Join(etc, "sources.list.d/*.list"))

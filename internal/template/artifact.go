@@ -33,8 +33,7 @@ type Origin struct {
 	Record uint64 `json:"record"` // the number of that record
 }
 
-// Fetcher brings pinned artifacts from registries. Whoever calls it verifies
-// what it brought.
+// Fetcher brings pinned artifacts from registries. The caller verifies what it brought.
 type Fetcher interface {
 	// Fetch puts each artifact into dir under its File and returns their origins
 	// in the same order. All of one call are one run in the log.

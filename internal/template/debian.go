@@ -36,7 +36,7 @@ type debianBuild struct {
 	open   string // the same for a namespace's root, if a normal user builds
 	made   string // what becomes the generation
 	log    *buildLog
-	report func(Progress) // takes one call at a time; see say
+	report func(Progress) // takes one call at a time; see reportDetail and reportStep
 
 	distribution distribution
 	tool         string // mmdebstrap's or debootstrap's path

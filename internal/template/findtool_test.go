@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// useTools is Options.FindTool that looks for programs in directories of the test's own, as PATH lists them.
+// useTools returns an Options.FindTool that looks for programs in directories of the test's own, as PATH lists them.
 func useTools(t *testing.T, path string) func(name string) string {
 	t.Helper()
 	t.Setenv("PATH", path)

@@ -46,13 +46,13 @@ func (k *skeleton) makeSkeleton(view hostView) error {
 // host's own files tell who works there.
 func (k *skeleton) accounts() error {
 	files := map[string]string{
-		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" + "agent:x:1000:1000:agent:" + agentHome + ":" + k.makeShell() + "\n" +
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" + "agent:x:1000:1000:agent:" + agentHome + ":" + k.shellPath() + "\n" +
 			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"etc/group":         "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n",
 		"etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n",
 		"etc/hosts":         "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
 		"etc/resolv.conf":   "",
-		"etc/shells":        "/bin/sh\n" + k.makeShell() + "\n",
+		"etc/shells":        "/bin/sh\n" + k.shellPath() + "\n",
 		"etc/profile": `export PATH="${VIRTUAL_ENV:+$VIRTUAL_ENV/bin:}$HOME/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.cofferdam/bin"` + "\n" +
 			`for f in /etc/profile.d/*.sh; do [ ! -r "$f" ] || . "$f"; done` + "\n",
 	}
@@ -64,7 +64,7 @@ func (k *skeleton) accounts() error {
 	return nil
 }
 
-func (k *skeleton) makeShell() string {
+func (k *skeleton) shellPath() string {
 	if _, err := os.Stat(filepath.Join(k.host, "usr/bin/bash")); err == nil {
 		return "/usr/bin/bash"
 	}
@@ -157,9 +157,8 @@ func (k *skeleton) makeHomes() error {
 	return nil
 }
 
-// copied takes the few files of /etc that programs need. What is secret, what
-// names the host, and what configures clients (whose files hold credentials)
-// is not on the list.
+// copied takes the few files of /etc that programs need. The list has nothing that is secret, names
+// the host, or configures clients (whose files hold credentials).
 func (k *skeleton) copied() error {
 	names := []string{
 		"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "mime.types", "magic", "magic.mime",

@@ -137,7 +137,7 @@ func TestToolsOfABuild(t *testing.T) {
 	if s.Outdated(made) {
 		t.Error("what was just built is outdated")
 	}
-	// What was fetched once is used again; what was changed since is not.
+	// A file that was fetched once is used again; one that was changed since is not.
 	put(t, filepath.Join(s.dir, keptTools, "w-1.0.whl"), "other", 0o600)
 	if again, err := s.Build(t.Context(), NameDebian, nil); err != nil || again.Digest != made.Digest {
 		t.Errorf("%+v %v", again, err)

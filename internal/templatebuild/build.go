@@ -1,13 +1,13 @@
-// Package templatebuild makes templates by a client's recipe: a sandbox of a base, steps that
-// are commands in it, one after the other, and a snapshot of what came of it. What a
-// step installs comes through the gateway under the client's policy, as in any sandbox,
-// and stands in the snapshot's ledger.
+// Package templatebuild makes templates by a client's recipe: a sandbox of a base, steps that are commands
+// in it, one after the other, and a snapshot of what came of it. Packages that a step installs come
+// through the gateway under the client's policy, as in any sandbox, and stand in the snapshot's
+// ledger.
 //
 // Vocabulary: a *recipe* is what is built: a base, steps, a start and a ready command; a
 // *build* is one time that this is done; an *upload* is an archive of files that copy
 // steps unpack; a *ticket* lets who has it send one upload.
 //
-// What clients send is not read here: an archive is unpacked in the sandbox, with its
+// The files that clients send are not read here: an archive is unpacked in the sandbox, with its
 // rights. A build that fails leaves nothing but its log.
 package templatebuild
 

@@ -329,7 +329,7 @@ func (b *Builder) destroy(id string) {
 	}
 }
 
-// recordBuild is for the log; what can't be recorded does not happen.
+// recordBuild records a build in the log; what can't be recorded does not happen.
 func (b *Builder) recordBuild(ctx context.Context, box string, g *going, r admission.Build) error {
 	r.ID, r.Template, r.Token = g.ID, g.Name, g.Owner
 	return b.cfg.Recorder.RecordBuild(ctx, box, r)

@@ -26,7 +26,7 @@ const (
 	Error Level = "error"
 )
 
-// Bounds of a log. What comes after is not kept, and the last line says so.
+// Bounds of a log. Later lines are not kept, and the last line says so.
 const (
 	maxLines = 5_000
 	maxLine  = 4 << 10

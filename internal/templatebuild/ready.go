@@ -73,14 +73,14 @@ func (j *job) askReady(ctx context.Context, final setting) (bool, error) {
 	return exit.Code == 0 && err == nil, err
 }
 
-// What the SDKs write to wait for a port.
+// The command that the SDKs write to wait for a port.
 var (
 	portListed  = regexp.MustCompile(`^\[ -n "\$\(ss -Htuln sport = :([0-9]{1,5})\)" \]$`)
 	portGrepped = regexp.MustCompile(`^ss -tuln \| grep :([0-9]{1,5})$`)
 )
 
-// readyCommand is a ready command as it can be asked here. What the SDKs write to wait for
-// a port calls ss, which a template may not have, and to which the sandbox's kernel tells
+// readyCommand is a ready command as it can be asked here. The command that the SDKs write to wait
+// for a port calls ss, which a template may not have, and to which the sandbox's kernel tells
 // nothing: the port is connected to where that finds none.
 func readyCommand(asked string) string {
 	for _, form := range []*regexp.Regexp{portListed, portGrepped} {

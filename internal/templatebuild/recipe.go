@@ -76,8 +76,8 @@ func (e *stepError) Error() string { return e.err.Error() }
 // Unwrap is the fault.
 func (e *stepError) Unwrap() error { return e.err }
 
-// checkRecipe understands a recipe for an account, whole, before anything is done. What the
-// values are of the variables that its steps name is not known then.
+// checkRecipe understands a recipe for an account, whole, before anything is done. The values of
+// the variables that its steps name are not known then.
 func (r Recipe) checkRecipe(account sandbox.Account, workdir string) error {
 	now := firstSetting(account, workdir)
 	if len(r.Steps) > maxSteps {
@@ -99,7 +99,7 @@ func firstSetting(account sandbox.Account, workdir string) setting {
 	return setting{user: account.Default, workdir: workdir, env: map[string]string{}}
 }
 
-// makeTask is what one step is, after which the setting is another.
+// makeTask makes a task of one step, which changes the setting.
 func (now *setting) makeTask(i int, s Step, account sandbox.Account) (task, error) {
 	t := task{kind: s.Type, number: stepNumber(i), hash: s.Hash, title: titleOf(s)}
 	err := checkText(s.Args...)

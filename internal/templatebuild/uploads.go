@@ -117,7 +117,7 @@ func (u *uploads) receiveUpload(secret string, body io.Reader) error {
 	}
 	defer os.Remove(file.Name())
 	in := &incoming{uploads: u, owner: t.owner, body: body}
-	defer in.isOver()
+	defer in.endIncoming()
 	_, cerr := io.Copy(file, in)
 	if err := errors.Join(cerr, file.Close()); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (in *incoming) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (in *incoming) isOver() {
+func (in *incoming) endIncoming() {
 	u := in.uploads
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -94,14 +94,14 @@ func (b *Book) isLive(t Token) bool {
 		return true
 	}
 	if t.Revoked.IsZero() && t.Over.IsZero() {
-		b.closeToken(t.ID, now)
+		b.expireToken(t.ID, now)
 	}
 	return false
 }
 
-// closeToken notes that a token has expired. Where that can't be written, it holds for this
+// expireToken notes that a token has expired. Where that can't be written, it holds for this
 // daemon.
-func (b *Book) closeToken(id string, now time.Time) {
+func (b *Book) expireToken(id string, now time.Time) {
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	t, err := b.Get(id)

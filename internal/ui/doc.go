@@ -2,6 +2,6 @@
 // terminal can't take for instructions, tables that fit, one line of progress, colours,
 // a question, and the terminal itself while a command has it.
 //
-// What a package, an agent or the daemon wrote passes through Printable, or through
+// Text of a package, an agent or the daemon passes through Printable, or through
 // something here that uses it, before it is written.
 package ui

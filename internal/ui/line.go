@@ -22,7 +22,7 @@ type Line struct {
 // NewLine is a line on a file.
 func NewLine(f *os.File) *Line { return &Line{file: f, width: Width(f), last: time.Now()} }
 
-// Show writes the line anew. Whoever is shown it may not be there any more.
+// Show writes the line anew. The person who is shown it may not be there any more.
 func (l *Line) Show(text string) {
 	if l.width > 0 || time.Since(l.last) >= quiet {
 		l.writeText(text)

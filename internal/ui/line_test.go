@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What is no terminal gets no line that is written over; with verbose it gets each step.
+// A file that is no terminal gets no line that is written over; with verbose it gets each step.
 func TestStepsWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -46,7 +46,7 @@ func (s *Stderr) followOutput(p []byte) {
 	}
 }
 
-// SetRaw tells whether the terminal is in raw mode.
+// SetRaw notes whether the terminal is in raw mode.
 func (s *Stderr) SetRaw(raw bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

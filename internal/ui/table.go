@@ -129,7 +129,7 @@ func wrapText(text string, width int) []string {
 	return append(lines, string(line))
 }
 
-// countCells is how many characters wide a printable text is.
+// countCells counts how many characters wide a printable text is.
 func countCells(s string) int { return utf8.RuneCountInString(s) }
 
 // WriteTable aligns columns, and fits them into a terminal; every cell is made printable here. An empty cell

@@ -56,7 +56,7 @@ func Noun(n int, one, more string) string {
 	return more
 }
 
-// JoinWords is "a, b and c".
+// JoinWords joins words as "a, b and c".
 func JoinWords(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")

@@ -16,8 +16,7 @@ const maxFailing = 4096
 // reached, so that a thousand clients don't wait for a thousand timeouts. What
 // an upstream says of one name is no reason to keep the others from it, so it
 // stops a guest that could not connect several times in a row, and, when several
-// guests have got no answer to anything, each of these. Whoever had no failure
-// since anybody was answered is let through.
+// guests have got no answer to anything, each of these. A guest that had no failure since anybody was answered is let through.
 type breaker struct {
 	after int
 	pause time.Duration
@@ -58,14 +57,14 @@ type failing struct {
 func (b *breaker) allowGuests(guests ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if slices.ContainsFunc(guests, b.mayTry) {
+	if slices.ContainsFunc(guests, b.claimTry) {
 		return nil
 	}
 	return fault.New(fault.ErrUnavailable, "the upstream could not be reached several times in a row and is left alone for a moment")
 }
 
-// mayTry needs mu.
-func (b *breaker) mayTry(guest string) bool {
+// claimTry tells whether a guest may try now; one that may is the only one for a while. Needs mu.
+func (b *breaker) claimTry(guest string) bool {
 	f := b.guests[guest]
 	if f == nil || f.unreached < b.after && len(b.guests) < b.after {
 		return true

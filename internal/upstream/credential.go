@@ -12,7 +12,7 @@ import (
 )
 
 // credentials are the texts by which the upstream, and the proxy on the way to it, know this
-// installation. What its index's URL says is none, though it is given as a user or a password
+// installation. The text of its index's URL is none, though it is given as a user or a password
 // (https://ORG@HOST/ORG/): sandboxes know that URL, and all that the upstream links to begins with it.
 func (c Config) credentials() []string {
 	texts := exchange.BasicTexts(c.Username, c.Password)
@@ -123,7 +123,7 @@ func (r *receiver) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endBody is to be called when the body has come whole.
+// endBody ends the body; it is called when the body has come whole.
 func (r *receiver) endBody() error { return r.takeBytes(nil, true) }
 
 // masked tells whether something was taken out of what has come.

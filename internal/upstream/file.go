@@ -47,9 +47,8 @@ type FileAsk struct {
 	Subject Subject
 }
 
-// File fetches a file into a sink, as it is: neither packed nor in part. What
-// the bytes are is for the caller to verify. One that has the upstream's credential in it
-// is refused.
+// File fetches a file into a sink, as it is: neither packed nor in part. The caller verifies the
+// bytes. One that has the upstream's credential in it is refused.
 func (c *Client) File(ctx context.Context, ask FileAsk, sink Sink) error {
 	return c.retryAttempts(ctx, upstreamQuestion{location: ask.URL, about: ask.Subject}, func(ctx context.Context, at *hop) error {
 		if err := sink.Reset(); err != nil {

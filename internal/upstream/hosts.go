@@ -28,9 +28,9 @@ type hosts struct {
 
 	mu     sync.Mutex
 	learnt map[string]bool
-	// own are the classes that the index's host had when it was resolved first;
-	// nil: it was not yet. Who owns the name, or answers for it, can't lead us to
-	// another class later.
+	// own are the classes that the index's host had when it was resolved first; nil: it was not
+	// yet. The owner of the name, or a server that answers for it, can't lead us to another class
+	// later.
 	own map[address.Class]bool
 }
 

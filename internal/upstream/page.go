@@ -174,12 +174,12 @@ func gzipFault(err error) error {
 
 // copyLimited copies to the end; with packed it also watches the ratio.
 func copyLimited(to io.Writer, from io.Reader, limit int64, packed *counter) error {
-	_, err := io.Copy(&limitedReader{to: to, limit: limit, packed: packed}, from)
+	_, err := io.Copy(&limitedWriter{to: to, limit: limit, packed: packed}, from)
 	return err
 }
 
-// limitedReader passes bytes on until there are too many.
-type limitedReader struct {
+// limitedWriter passes bytes on until there are too many.
+type limitedWriter struct {
 	to     io.Writer
 	size   int64
 	limit  int64
@@ -187,7 +187,7 @@ type limitedReader struct {
 }
 
 // Write implements io.Writer.
-func (l *limitedReader) Write(p []byte) (int, error) {
+func (l *limitedWriter) Write(p []byte) (int, error) {
 	l.size += int64(len(p))
 	switch {
 	case l.size > l.limit:

@@ -190,7 +190,7 @@ func Open(folder string) (*Workspace, error) {
 	return w, nil
 }
 
-// openOriginal is originalPath for what is in it.
+// openOriginal opens the directory of originalPath for what is in it.
 func (w *Workspace) openOriginal() (*os.Root, error) {
 	dir, err := w.originalPath()
 	if err != nil {

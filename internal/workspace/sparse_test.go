@@ -45,7 +45,7 @@ func TestAHoleTakesNothing(t *testing.T) {
 	if n := taken(t, filepath.Join(w.Dir(), "hole")); n > most {
 		t.Errorf("a copy of a file that takes nothing takes %d MiB of the host's disk", n>>20)
 	}
-	// What a run leaves in its copy.
+	// The files that a run leaves in its copy.
 	sure(t, os.WriteFile(filepath.Join(w.Dir(), "new"), []byte("begin"), 0o644))
 	sure(t, os.Truncate(filepath.Join(w.Dir(), "new"), long))
 	changes, err := w.Changes(t.Context())

@@ -276,7 +276,7 @@ func TestThePersonsChangesStay(t *testing.T) {
 	}
 }
 
-// TestMeanwhile: what was listed, and read by a person, is what is brought over. What has
+// TestMeanwhile: what was listed, and read by a person, is what is brought over. A file that has
 // changed since then, in the copy or in the original, stays as it is.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()

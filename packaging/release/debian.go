@@ -80,8 +80,7 @@ func (s *source) debian(ctx context.Context, arch, tree, target string) error {
 }
 
 // debianVersion is a version of dpkg's order: v1.2.0, then v1.2.0-7-gHASH (the
-// seventh commit after it), then v1.3.0-rc.1, then v1.3.0. What has no tag is below
-// all that have one, by its date.
+// seventh commit after it), then v1.3.0-rc.1, then v1.3.0. A version without a tag is below all that have one, by its date.
 func debianVersion(described string, date time.Time) string {
 	after := regexp.MustCompile(`^v(\d.*)-(\d+)-g([0-9a-f]+)$`).FindStringSubmatch(described)
 	tag, isTag := strings.CutPrefix(described, "v")

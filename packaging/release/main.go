@@ -72,7 +72,7 @@ func (s *source) releaseFor(ctx context.Context, arch, out string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	bill, err := materials.writeBill()
+	bill, err := materials.encodeBill()
 	if err != nil {
 		return nil, err
 	}

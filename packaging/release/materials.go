@@ -136,8 +136,8 @@ type (
 	}
 )
 
-// writeBill is the materials in CycloneDX's JSON.
-func (m *materials) writeBill() ([]byte, error) {
+// encodeBill encodes the materials in CycloneDX's JSON.
+func (m *materials) encodeBill() ([]byte, error) {
 	whole := component{Type: "application", Ref: "release", Name: "cofferdam", Version: m.version, Licenses: choices([]string{"Apache-2.0"})}
 	b := bom{
 		Format: "CycloneDX", Spec: "1.6", Version: 1,

@@ -131,7 +131,7 @@ func TestBill(t *testing.T) {
 	m := materials{version: "v1", arch: "amd64", date: time.Unix(0, 0).UTC(), modules: map[string]part{
 		"a.example/m@v1.0.0+incompatible": {name: "a.example/m", version: "v1.0.0+incompatible", sum: "h1:x", licence: licence{ids: []string{"MIT"}}},
 	}, programs: []program{{name: "p", sha256: "00", modules: []string{"a.example/m@v1.0.0+incompatible"}}}}
-	data, err := m.writeBill()
+	data, err := m.encodeBill()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,8 +66,8 @@ func embedded() map[string]string {
 	}
 }
 
-// buildPrograms makes an architecture's programs, the engine among them. What goes into the one
-// binary is built first, for the same architecture.
+// buildPrograms makes an architecture's programs, the engine among them. The parts of the one
+// binary are built first, for the same architecture.
 func (s *source) buildPrograms(ctx context.Context, arch string) ([]string, error) {
 	bin := filepath.Join(s.work, "bin-"+arch)
 	plain := []string{"build", "-ldflags", "-s -w", "-o"}

@@ -75,7 +75,7 @@ func (b batch) named(e sighting) string {
 
 // try runs attempts in a sandbox in every manner, and in one that was restored and
 // one out of the pool as two users, walks the golden path in each, then runs their
-// controls. What the oracles see of the first is an escape; where they see nothing
+// controls. If the oracles see something of the first, that is an escape; where they see nothing
 // of a control, nothing is proved.
 func (s *stage) try(t *testing.T, attempts []attempt) *sandbox {
 	t.Helper()
@@ -175,7 +175,7 @@ func (s *stage) unseen(t *testing.T, work batch, chosen []attempt, mark, request
 // its real name, and its record.
 func (s *stage) goldenPath(t *testing.T, b *sandbox) {
 	t.Helper()
-	// What was tried may have used up what a sandbox may ask for in a second: clients ask again.
+	// An attempt may have used up what a sandbox may ask for in a second: clients ask again.
 	await(t, "the approved package to arrive", func() bool {
 		got := b.probe(t, manner{}, "fetch", registryHost, "golden")
 		arrived := strings.Contains(got.text, "installed /p/golden-1.0")

@@ -12,12 +12,11 @@
 // what tells an escape on the host: frames on the wire or the stage's loopback
 // with the token, visits at *canaries* (listeners that nobody has a reason to
 // visit), questions at the world's name server, requests at the registry,
-// watched files and control groups. What the probe says of itself counts for
-// nothing; it is printed to help.
+// watched files and control groups. The probe's words about itself count for nothing; it is printed to help.
 //
 // Most probes run under a *law*, a policy, without names. Under the other law there is one,
 // whose *house* is a server of the test's own: what a listed name leads to is reached, and
-// nothing past it. What is refused there is in the log besides.
+// nothing past it. A refusal there is in the log besides.
 //
 // A probe has to be able to escape: its *control* is the same probe, by the same
 // oracle, in a deliberately *weak* sandbox (the engine's own, in the stage's

@@ -27,7 +27,7 @@ import (
 const listedHost = "listed.example"
 
 // house is that server, over TLS and plain HTTP. What it is sent for another host, or with
-// a token, has got out. Whoever may come is known by a word.
+// a token, has got out. A visitor that may come is known by a word.
 type house struct {
 	secure, plain *httptest.Server
 	ca            string // the file with its certificate's authority

@@ -85,9 +85,9 @@ func (s *stage) weakMachine(t *testing.T) *weakSandbox {
 	})
 }
 
-// testWeakMachine: with a network device, a machine gets out by the same program where
-// without one it does not, and the same oracles see it. What the other groups try without a
-// weak machine is shown by gVisor's weak sandbox.
+// testWeakMachine: with a network device, a machine gets out by the same program where without one
+// it does not, and the same oracles see it. gVisor's weak sandbox shows what the other groups try
+// without a weak machine.
 func testWeakMachine(t *testing.T, s *stage) {
 	t.Helper()
 	if !byMachine() {

@@ -334,7 +334,7 @@ func testNeighbours(t *testing.T, s *stage) {
 	s.visitOutside(t, name, visits)
 }
 
-// visitOutside is the control: a neighbour in the stage's own network is
+// visitOutside serves as the control: a neighbour in the stage's own network is
 // visited from the weak sandbox.
 func (s *stage) visitOutside(t *testing.T, name string, visits [][]string) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// openProxy is what a gateway must not be: it fetches whatever it is asked for,
+// openProxy serves as what a gateway must not be: it fetches whatever it is asked for,
 // in every form that there is. Controls use it.
 func openProxy(l net.Listener) {
 	for {

@@ -120,7 +120,7 @@ func (s *stage) outside(t *testing.T, change func(*exec.Cmd), args ...string) ou
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(probeDir(), "probe"), args...)
 	cmd.Dir = "/"
-	// What it changes of the system's names and mounts is its own.
+	// Its changes of the system's names and mounts are its own.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUTS | unix.CLONE_NEWNS}
 	if change != nil {
 		change(cmd)

@@ -112,7 +112,7 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// inside calls f on a thread that is in the world. What f opens stays there.
+// inside calls f on a thread that is in the world. Files that f opens stay there.
 func (w *world) inside(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(int(w.network.Fd()), unix.CLONE_NEWNET); err != nil {

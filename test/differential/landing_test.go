@@ -80,7 +80,7 @@ func below(path string) string {
 	return rest
 }
 
-// readTarball is what our reader says of a tarball's landing.
+// readTarball reads what our reader says of a tarball's landing.
 func readTarball(data []byte, limits archive.Limits) (landing, error) {
 	files := landing{}
 	err := archive.TarGz(bytes.NewReader(data), int64(len(data)), limits, func(m archive.Member, content io.Reader) error {
@@ -98,7 +98,7 @@ func readTarball(data []byte, limits archive.Limits) (landing, error) {
 	return files, err
 }
 
-// readZip is what our reader says of a zip's members.
+// readZip reads what our reader says of a zip's members.
 func readZip(data []byte) (landing, error) {
 	z, err := archive.Zip(bytes.NewReader(data), int64(len(data)), archive.Limits{})
 	if err != nil {

@@ -29,7 +29,7 @@ func ourModule(data []byte) (landing, error) {
 	return out, err
 }
 
-// unpackModule is what the go command's own unpacker lands; nil if it refuses.
+// unpackModule returns what the go command's own unpacker lands; nil if it refuses.
 func unpackModule(t *testing.T, dir string, data []byte) landing {
 	t.Helper()
 	place := filepath.Join(dir, "place")

@@ -134,7 +134,7 @@ func TestProjectsAreReadAsTheirClientsDo(t *testing.T) {
 // mostShown is how many projects that are read in two ways a test shows.
 const mostShown = 5
 
-// rollAgain is roll, with the same projects in each short run: a new kind of them is for the long one to find.
+// rollAgain rolls, with the same projects in each short run: a new kind of them is for the long one to find.
 func rollAgain(t *testing.T) dice {
 	t.Helper()
 	if os.Getenv("COFFERDAM_SEED") == "" && os.Getenv("COFFERDAM_LONG") == "" {

@@ -139,7 +139,7 @@ func least(counts map[string]int) int {
 	return fewest
 }
 
-// openAndDie is a round: things are opened in sandboxes of their own, something dies, and the
+// openAndDie plays a round: things are opened in sandboxes of their own, something dies, and the
 // sandboxes are destroyed by a daemon that lives.
 func (in *installation) openAndDie(t *testing.T, d death, policy string) {
 	t.Helper()
@@ -205,7 +205,7 @@ func (in *installation) destroyAll(t *testing.T) {
 	})
 }
 
-// watchEnd is closed when the daemon has ended.
+// watchEnd returns a channel that is closed when the daemon has ended.
 func (in *installation) watchEnd() chan struct{} {
 	ended, daemon := make(chan struct{}), in.Daemon
 	go func() { defer close(ended); daemon.Wait() }()

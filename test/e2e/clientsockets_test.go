@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// serveSocket is a WebSocket that says back what it is told. A frame that does not come
+// serveSocket serves a WebSocket that says back what it is told. A frame that does not come
 // masked, as those of clients must, ends it.
 func serveSocket(w http.ResponseWriter, r *http.Request) {
 	sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))

@@ -20,7 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
 
-// What an honest sandbox and the host are held to beside hostile ones.
+// The bounds to which an honest sandbox and the host are held beside hostile ones.
 const (
 	crowdRatio       = 5 // of the honest one's median beside them to that alone, before or after them, all of this run
 	crowdRounds      = 3 // that make a median
@@ -76,7 +76,7 @@ def one():
         time.sleep(3)
 many(one, CONNECTIONS)
 `,
-	// What is refused, and on record, again and again.
+	// The attempts that are refused, and on record, again and again.
 	"refusals": `
 count = 0
 def one():

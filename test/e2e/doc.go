@@ -2,10 +2,10 @@
 // sandboxes, real clients, the real registry that this machine's pip is set up
 // for. Each file of testdata is a testscript that anyone can read.
 //
-// Vocabulary: a *script* is one file of testdata; its *installation* is a state
-// directory of its own, which shares the built templates with the others.
-// Upstream host names are written as UPSTREAM in what scripts compare. What a
-// script can say beyond testscript's own words stands in commands_test.go.
+// Vocabulary: a *script* is one file of testdata; its *installation* is a state directory of its
+// own, which shares the built templates with the others. Upstream host names are written as
+// UPSTREAM in what scripts compare. The words of scripts beyond testscript's own stand in
+// commands_test.go.
 //
 // The *client matrix* is the same questions asked of each client, with its
 // answers kept word for word: testdata/matrix/CLIENT.golden has a section for

@@ -22,7 +22,7 @@ func TestGoldensOfContainers(t *testing.T) {
 	root := repository(t)
 	buildTemplate(t, root)
 	const run, asks = "cofferdam run --policy", "cofferdam run --isolation runc --policy"
-	// What a host lacks is said once, by the first run.
+	// The first run says once what a host lacks.
 	const before = "exec cofferdam run --isolation runc --template debian -- true\nstderr 'own-kernel'\n"
 	dir := t.TempDir()
 	for _, name := range []string{"matrix-python.txt", "long/matrix-npm.txt", "long/matrix-go.txt"} {

@@ -16,10 +16,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// forge NAME REPOSITORY... serves repositories by git's own server over TLS until the script's
-// end, and configures the installation so that the name leads there. Each is bare, is the
-// file repos/REPOSITORY.git, and has a commit on its branch main. Whoever shows the password
-// in the file token may fetch and push; the file requests has what came, a line each.
+// forge NAME REPOSITORY... serves repositories by git's own server over TLS until the script's end,
+// and configures the installation so that the name leads there. Each is bare, is the file
+// repos/REPOSITORY.git, and has a commit on its branch main. A client that shows the password in
+// the file token may fetch and push; the file requests has what came, a line each.
 func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: forge NAME REPOSITORY...")

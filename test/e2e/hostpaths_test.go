@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 )
 
-// What files hold, so that whoever reads one tells whose it is.
+// The contents of files, so that a reader of one can tell whose it is.
 const (
 	keyOurs   = "ours"
 	keyOther  = "another of the project"

@@ -61,7 +61,7 @@ func (in *installation) launch(t *testing.T, more ...string) {
 	in.launchAs(t, []string{filepath.Join(binaries(repository(t)), "cofferdam"), "serve"}, more...)
 }
 
-// launchAs is launch with a command line of its own.
+// launchAs launches with a command line of its own.
 func (in *installation) launchAs(t *testing.T, argv []string, more ...string) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(in.Runtime, "daemon.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -317,7 +317,7 @@ func execute(ctx context.Context, c *client.Client, id string, argv ...string) (
 	return executeAs(ctx, c, id, "", argv...)
 }
 
-// executeAs is execute as another of the sandbox's users.
+// executeAs executes as another of the sandbox's users.
 func executeAs(ctx context.Context, c *client.Client, id, user string, argv ...string) (result, error) {
 	cmd, err := c.StartCommand(ctx, id, api.StartCommand{Argv: argv, User: user})
 	if err != nil {

@@ -32,7 +32,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What is made once (baselines, pooled connections) is made by the first.
+	// The first makes what is made once (baselines, pooled connections).
 	for range 3 {
 		cycle()
 	}

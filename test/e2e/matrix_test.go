@@ -212,7 +212,7 @@ func answers(t *testing.T, client string) map[string]string {
 	return cells
 }
 
-// What a table makes of an answer. Constants.
+// The cells that a table makes of an answer. Constants.
 var (
 	ours    = regexp.MustCompile(`Blocked by cofferdam|cofferdam withholds|: the upstream has no `)
 	cause   = regexp.MustCompile(`fatal: |(?i)no matching|failed, reason|no such|integrity checksum|unexpected checksum|mismatch|do not match|could not resolve`)

@@ -86,7 +86,7 @@ func (in *installation) clientOf(t *testing.T, ask api.MakeToken) (remote *clien
 	return remote, version.URL, token.Secret
 }
 
-// act asks. What it returns is what the client was told, for messages: the daemon
+// act asks. It returns what the client was told, for messages: the daemon
 // dies of it, or shortly after.
 func (d *operation) act(ctx context.Context, in *installation) error {
 	if err := in.ready(ctx); err != nil {

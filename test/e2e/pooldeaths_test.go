@@ -139,7 +139,7 @@ func (in *installation) claim(ctx context.Context, key string) error {
 	return in.ask(ctx, key, "/sandboxes", `{"templateID":"debian","timeout":300}`)
 }
 
-// ask posts to the wire that the SDKs speak. What it returns says what it was told.
+// ask posts to the wire that the SDKs speak. Its result says what it was told.
 func (in *installation) ask(ctx context.Context, key, path, body string) error {
 	version, err := in.Client.Version(ctx)
 	if err != nil {

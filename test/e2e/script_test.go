@@ -80,7 +80,7 @@ var template struct {
 	err  error
 }
 
-// buildTemplate has the template built, by the first who needs it: two at a time
+// buildTemplate builds the template, for the first who needs it: two at a time
 // would be two daemons of one installation.
 func buildTemplate(t *testing.T, root string) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 )
 
-// What a soak is, unless the environment says another.
+// The numbers of a soak, unless the environment says others.
 const (
 	soakTime    = 20 * time.Minute
 	soakers     = 4

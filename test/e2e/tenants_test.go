@@ -23,7 +23,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
 
-// What two tenants beside each other are held to.
+// The bounds to which two tenants beside each other are held.
 const (
 	tenantsTime   = 10 * time.Minute
 	tenantsMemory = 200 << 20 // of the daemon, its own

@@ -80,7 +80,7 @@ func (t *tree) shareNames() (shared, short, all int) {
 	return shared, short, all
 }
 
-// listSharedNames are the n names that most unexported functions share.
+// listSharedNames lists the n names that most unexported functions share.
 func (t *tree) listSharedNames(n int) []string {
 	names := slices.SortedFunc(maps.Keys(t.functions), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.functions[b], t.functions[a]), cmp.Compare(a, b))

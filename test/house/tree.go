@@ -147,7 +147,7 @@ func receiver(e ast.Expr) string {
 	return "?"
 }
 
-// countSharedPackageNames is how many names of packages stand for more than one, commands aside.
+// countSharedPackageNames counts the names of packages that stand for more than one, commands aside.
 func (t *tree) countSharedPackageNames() (shared int) {
 	names := map[string]int{}
 	for _, p := range t.packages {
@@ -161,7 +161,7 @@ func (t *tree) countSharedPackageNames() (shared int) {
 	return shared
 }
 
-// countDoors is how many directories internal/ has.
+// countDoors counts the directories of internal/.
 func (t *tree) countDoors() int {
 	doors := map[string]bool{}
 	for dir := range t.packages {
@@ -201,7 +201,7 @@ func (t *tree) countMethods(name string, depth int) (n int) {
 	return n
 }
 
-// findInterface is the one interface that a selector can mean, by the last part of its package's directory.
+// findInterface finds the one interface that a selector can mean, by the last part of its package's directory.
 func (t *tree) findInterface(s *ast.SelectorExpr) string {
 	of, is := s.X.(*ast.Ident)
 	if !is {
@@ -215,7 +215,7 @@ func (t *tree) findInterface(s *ast.SelectorExpr) string {
 	return ""
 }
 
-// findLargestType is the type with most methods.
+// findLargestType finds the type with most methods.
 func (t *tree) findLargestType() (most int, largest string) {
 	for _, name := range slices.Sorted(maps.Keys(t.methods)) {
 		if t.methods[name] > most {
@@ -225,7 +225,7 @@ func (t *tree) findLargestType() (most int, largest string) {
 	return most, largest
 }
 
-// findLargestPackages are the n packages with most lines.
+// findLargestPackages finds the n packages with most lines.
 func (t *tree) findLargestPackages(n int) []string {
 	all := slices.SortedFunc(maps.Keys(t.packages), func(a, b string) int {
 		return cmp.Or(cmp.Compare(t.packages[b].lines, t.packages[a].lines), cmp.Compare(a, b))

@@ -132,7 +132,7 @@ func routesOf(id string) []string {
 	return []string{of, of + "/usage", of + "/holds", of + "/ports/8000", of + "/files?path=/etc/passwd", of + "/files/stat?path=/tmp", "/v1/refusals?sandbox=" + id, "/v1/alarms?sandbox=" + id, "/v1/installs?sandbox=" + id, "/sandboxes/" + id, "/sandboxes/" + id + "/metrics", "/sandboxes/" + id + "/logs"}
 }
 
-// lookAtAll is what all of the routes say.
+// lookAtAll returns what all of the routes say.
 func lookAtAll(ctx context.Context, n *tenant, paths []string) (all Observation, err error) {
 	for _, path := range paths {
 		one, err := n.call(ctx, http.MethodGet, path, nil)

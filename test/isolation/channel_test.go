@@ -141,7 +141,7 @@ const plainAnswer = `^(HTTP/\S+ )?(2\d\d|40\d|41\d|42[0-8]) `
 // leastAnswered is the share of slots in which the receiver must be answered.
 const leastAnswered = 0.98
 
-// drawBits are so many bits in a random order, half of them 1: whoever guesses always the same
+// drawBits draws so many bits in a random order, half of them 1: whoever guesses always the same
 // is right in half of the slots.
 func drawBits(count int) []bool {
 	bits := make([]bool, count)
@@ -166,7 +166,7 @@ func (c channel) ready(ctx context.Context, p *pair) string {
 // that they are of other names.
 const paceTries = 12
 
-// findPace is how long the sender has in a slot: longer than nearly all of its deeds take.
+// findPace finds how long the sender has in a slot: longer than nearly all of its deeds take.
 // Were a slot with a deed longer than one without, the receiver's own clock, or any time in
 // an answer, would tell the bit.
 func (c channel) findPace(ctx context.Context, p *pair) (pace time.Duration, err error) {

@@ -278,7 +278,7 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveBoard is the listed host: what is put there can be got.
+// serveBoard serves as the listed host: what is put there can be got.
 func (u *upstream) serveBoard(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body) // a client that goes has written less
 	u.mu.Lock()

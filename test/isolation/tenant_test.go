@@ -192,7 +192,7 @@ func (n *tenant) call(ctx context.Context, method, path string, body any) (Obser
 	return n.callWith(ctx, n.secret, method, path, body)
 }
 
-// callWith is call with another token.
+// callWith calls with another token.
 func (n *tenant) callWith(ctx context.Context, secret, method, path string, body any) (Observation, error) {
 	var sent io.Reader
 	if body != nil {

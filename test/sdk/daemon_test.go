@@ -41,7 +41,7 @@ func startDaemon(t *testing.T) *daemon {
 	return startDaemonOf(t, "debian", policiesOfTest())
 }
 
-// startDaemonOf is startDaemon with another template and other policies, and with more lines in
+// startDaemonOf does what startDaemon does, with another template and other policies, and with more lines in
 // its configuration.
 func startDaemonOf(t *testing.T, template string, policies map[string]string, more ...string) *daemon {
 	t.Helper()

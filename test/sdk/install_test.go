@@ -32,7 +32,7 @@ func long() bool { return os.Getenv("COFFERDAM_LONG") != "" }
 var installing sync.Mutex
 
 // installed is the folder of one version in the repository's cache, which
-// install fills. What is "latest" is installed anew by each run of the tests.
+// install fills. Each run of the tests installs "latest" anew.
 func installed(t *testing.T, name, version string, install func(dir string) *exec.Cmd) string {
 	t.Helper()
 	installing.Lock()

@@ -26,7 +26,7 @@ var kernelArguments = strings.Join([]string{
 
 // arguments are the emulator's. An instruction takes a nanosecond of the machine's time,
 // whatever it takes here (icount); one processor, since with two the kernel's start hangs
-// under icount. What is written to the disks goes with the process (-snapshot). A reboot is
+// under icount. Bytes that are written to the disks go with the process (-snapshot). A reboot is
 // the end.
 func (w workshop) arguments(m machine, results string) []string {
 	argv := []string{

@@ -1,7 +1,6 @@
-// Package building has source distributions built, and install scripts run, in sandboxes that
-// are thrown away, for runs whose policy says throwaway of these. What comes out is bytes
-// that nobody has looked into: it is bounded here, and inspected by the gateway like any
-// published file.
+// Package building has source distributions built, and install scripts run, in sandboxes that are
+// thrown away, for runs whose policy says throwaway of these. Nobody has looked into the bytes that
+// come out: they are bounded here, and inspected by the gateway like any published file.
 //
 // Vocabulary: a *workshop* is a sandbox for one build, which may be a package's scripts; its
 // *source* is the published file; a *job* is a build that some run wants; what it *made* is kept for some minutes, until the gateway has read it.
@@ -109,7 +108,7 @@ func NewDesk(cfg Config) *Desk {
 	return &Desk{cfg: cfg, turns: fairqueue.New(fairqueue.Limits{All: maxMaking, Each: maxOfOne, Line: maxLine}), running: map[string]*work{}}
 }
 
-// work is a build under way. What stands behind done is written before that is closed.
+// work is a build under way. The fields behind done are written before that is closed.
 type work struct {
 	waiters int // guarded by the desk's mu
 	cancel  context.CancelFunc

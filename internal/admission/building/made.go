@@ -90,7 +90,7 @@ func (d *Desk) Read(sha256 string, offset int64) ([]byte, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if m.readers--; m.readers == 0 && m.gone {
-			_ = m.file.Close() // as in remove
+			_ = m.file.Close() // as in removeMade
 		}
 	}()
 	if offset < 0 || offset > m.size {

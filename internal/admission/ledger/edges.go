@@ -102,7 +102,7 @@ func (l *Ledger) LeadsBelow(e pkgref.Ecosystem, prefix string) bool {
 }
 
 // Declares tells whether a release that this run admitted, through an entry or through
-// none, requires a project. What was only shown declares nothing: anybody can publish a
+// none, requires a project. A release that was only shown declares nothing: anybody can publish a
 // requirement.
 func (l *Ledger) Declares(p pkgref.Ref) bool {
 	p = p.Project()

@@ -7,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// extras are those of projects that admitted releases ask for. What an entry of the policy names, or a lockfile pins, is not in them.
+// extras are those of projects that admitted releases ask for. They lack what an entry of the policy names, or a lockfile pins.
 type extras map[pkgref.Ref]map[string]bool
 
 // counts tells whether a requirement of a project's releases is one of this run: no
@@ -29,7 +29,7 @@ func (l *Ledger) counts(project pkgref.Ref, q door.Requirement) bool {
 }
 
 // askExtras notes that extras of a project are asked for, given with commas between, and
-// whether that is new. What its releases require for them is then to be made edges of.
+// whether that is new. The requirements of its releases for them are then to be made edges of.
 // mu is held.
 func (l *Ledger) askExtras(project pkgref.Ref, asked string) (fresh bool) {
 	for extra := range strings.SplitSeq(asked, ",") {

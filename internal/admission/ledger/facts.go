@@ -69,8 +69,7 @@ func (l *Ledger) Facts() *Facts {
 	return facts
 }
 
-// addStanding takes where a release stands. What one file of it decided is weighed again by
-// the copy's own policy.
+// addStanding takes where a release stands. The copy's own policy weighs again what one file of it decided.
 func (f *ProjectFacts) addStanding(version string, s Standing) {
 	switch {
 	case s.State == Unknown:

@@ -55,7 +55,7 @@ type Ledger struct {
 func New(limits Limits, shared *Budget, lock *lockfile.Set, rules Rules) *Ledger {
 	return &Ledger{
 		limits: limits, rules: rules, lock: lock, releases: NewReleases(limits.Remembered, shared),
-		origins: map[pkgref.Ref]Origin{}, required: map[pkgref.Ref]*requirements{}, edges: newEdgeSet(), extras: extras{}, walk: newWalk(),
+		origins: map[pkgref.Ref]Origin{}, required: map[pkgref.Ref]*requirements{}, edges: newEdgeSet(), extras: extras{}, walk: newRunWalk(),
 	}
 }
 

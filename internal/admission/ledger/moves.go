@@ -19,7 +19,7 @@ func (l *Ledger) Move(ref pkgref.Ref, from Origin, e Event) error {
 	return l.moveRelease(ref, e)
 }
 
-// moveRelease moves a release. What it requires is followed once it is admitted through an
+// moveRelease moves a release. Its requirements are followed once it is admitted through an
 // entry; once it is not any more, all that was admitted for being required has to be
 // reached anew. mu is held.
 func (l *Ledger) moveRelease(ref pkgref.Ref, e Event) error {

@@ -8,8 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// Releases are all releases that a run has met. What takes memory is counted, in
-// bytes, and bounded. Its owner's lock guards it.
+// Releases are all releases that a run has met. All memory is counted, in bytes, and bounded. Its owner's lock guards it.
 type Releases struct {
 	most     int64
 	shared   *Budget
@@ -33,7 +32,7 @@ func NewReleases(most int64, shared *Budget) *Releases {
 
 // Close forgets everything and gives its bytes back. Nothing is remembered after it.
 func (r *Releases) Close() {
-	r.takesBytes(-r.size)
+	r.reserveBytes(-r.size)
 	r.closed, r.projects = true, map[pkgref.Ref]*project{}
 }
 
@@ -66,7 +65,7 @@ func (r *Releases) Move(ref pkgref.Ref, e Event) (before, after Standing) {
 		return before, after
 	}
 	size := sizeOf(ref, after)
-	if !r.takesBytes(size) {
+	if !r.reserveBytes(size) {
 		if p != nil && before.State != Unknown {
 			less := p.page.withoutVersion(ref.Version) // what it was must not go on counting
 			r.changes(less.Size() - p.page.Size())
@@ -95,7 +94,7 @@ func (r *Releases) SetPage(ref pkgref.Ref, page *Page) (withdrawn, ok bool) {
 	if p != nil {
 		old = p.page
 	}
-	if !r.takesBytes(page.Size() - old.Size()) {
+	if !r.reserveBytes(page.Size() - old.Size()) {
 		return false, false
 	}
 	if p == nil {
@@ -137,7 +136,7 @@ func (r *Releases) Page(ref pkgref.Ref) *Page {
 func (r *Releases) Knows(ref pkgref.Ref) bool { return r.projects[ref.Project()] != nil }
 
 // Loosen takes back what was admitted only because something required it: it has to
-// be reached again. Whoever withdraws a release calls it, and follows the
+// be reached again. A caller that withdraws a release calls it, and follows the
 // requirements anew.
 func (r *Releases) Loosen() {
 	for _, p := range r.projects {
@@ -163,7 +162,7 @@ func (r *Releases) All() iter.Seq2[pkgref.Ref, Standing] {
 
 // Take takes bytes for what is kept beside the releases, such as what they require;
 // less than nothing gives them back. ok is false if there is no room.
-func (r *Releases) Take(bytes int64) (ok bool) { return r.takesBytes(bytes) }
+func (r *Releases) Take(bytes int64) (ok bool) { return r.reserveBytes(bytes) }
 
 // Most is how many bytes there may be.
 func (r *Releases) Most() int64 { return r.most }
@@ -171,7 +170,7 @@ func (r *Releases) Most() int64 { return r.most }
 // Size is about what is taken, in bytes.
 func (r *Releases) Size() int64 { return r.size }
 
-func (r *Releases) takesBytes(bytes int64) bool {
+func (r *Releases) reserveBytes(bytes int64) bool {
 	if bytes > 0 && (r.closed || r.size+bytes > r.most) || !r.closed && !r.shared.takeBytes(r.size, bytes) {
 		return false
 	}

@@ -84,9 +84,8 @@ func (l *Ledger) requiredBy(project pkgref.Ref) *requirements {
 	return r
 }
 
-// takesRequirements tells whether a run may have n more requirements, of so many more bytes, and
-// counts them; mu is held.
-func (l *Ledger) takesRequirements(n int, bytes int64) error {
+// reserveRequirements counts n more requirements, of so many more bytes, or refuses them; mu is held.
+func (l *Ledger) reserveRequirements(n int, bytes int64) error {
 	if l.count+n > l.limits.Requirements {
 		return fault.New(fault.ErrForbidden, "the releases that this run has seen require more than %d packages, so no more are taken", l.limits.Requirements)
 	}
@@ -128,7 +127,7 @@ func (l *Ledger) setRelease(p pkgref.Ref, reqs []door.Requirement) error {
 		return nil
 	}
 	bytes := bytesOf(reqs) - bytesOf(r.own[p.Version]) + r.unmetBytes(p.Version)
-	if err := l.takesRequirements(len(reqs)-len(r.own[p.Version]), bytes); err != nil {
+	if err := l.reserveRequirements(len(reqs)-len(r.own[p.Version]), bytes); err != nil {
 		return err
 	}
 	r.meetVersion(p.Version)
@@ -151,7 +150,7 @@ func (l *Ledger) setPage(project pkgref.Ref, epoch string, reqs []door.IndexRequ
 			}
 		}
 	}
-	if err := l.takesRequirements(len(reqs)-len(r.list), bytes-r.bytes+versions); err != nil {
+	if err := l.reserveRequirements(len(reqs)-len(r.list), bytes-r.bytes+versions); err != nil {
 		return err
 	}
 	r.bytes = bytes

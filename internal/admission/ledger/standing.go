@@ -14,7 +14,7 @@ import "github.com/cofferdam-dev/cofferdam/internal/policy"
 // State is where a release stands in a run.
 type State uint8
 
-// The states. What a release requires admits something in one of them only:
+// The states. The requirements of a release admit something in one of them only:
 // Admitted, through an entry.
 const (
 	Unknown  State = iota // the run was told nothing of it, or that is forgotten

@@ -46,7 +46,7 @@ type projectVisit struct {
 	wider  bool // more of its releases were read since nothing required what was wanted
 }
 
-func newWalk() runWalk {
+func newRunWalk() runWalk {
 	return runWalk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*projectVisit{}, mains: map[pkgref.Ref]*mains{}, loose: map[pkgref.Ecosystem]bool{}, bounds: map[pkgref.Ref]string{}}
 }
 
@@ -119,7 +119,7 @@ func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Tim
 	return next
 }
 
-// visitCandidate is that of a candidate, which is read now.
+// visitCandidate returns the visit of a candidate, which is read now.
 func (w *runWalk) visitCandidate(c candidate) *projectVisit {
 	v := w.visits[c.Project]
 	if v == nil {

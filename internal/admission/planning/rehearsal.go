@@ -20,7 +20,7 @@ import (
 )
 
 // Trees finds out what an install brings before it has asked for all of it: its resolver
-// runs once more, in a plan's sandbox of its own. What comes of it admits nothing. It
+// runs once more, in a plan's sandbox of its own. Its outcome admits nothing. It
 // says what a person is shown, and what was not shown waits as before.
 type Trees interface {
 	// Installs are the install commands of an ecosystem that run in a sandbox now, as far
@@ -49,8 +49,7 @@ const (
 // Unbuilt is the refusal of a source distribution in a rehearsal.
 const Unbuilt = "a source distribution that nobody has approved is not built to find out what it requires"
 
-// rehearsal is what one install was found to bring. What stands behind done is written
-// before that is closed, and not after.
+// rehearsal is what one install was found to bring. The fields behind done are written before that is closed, and not after.
 type rehearsal struct {
 	install Install
 	done    chan struct{}

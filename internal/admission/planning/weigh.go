@@ -244,7 +244,7 @@ func (f shownFile) approvalFile() approval.File {
 }
 
 // knownEvidence is the evidence about a release: the gateway's, or what the page tells.
-// What the imported lists say is added when it is filed.
+// The words of the imported lists are added when it is filed.
 func (f shownFile) knownEvidence() evidence.Evidence {
 	var e evidence.Evidence
 	if f.evidence != nil {
@@ -318,7 +318,7 @@ func meetingReleases(q door.Requirement, releases []pkgref.Ref) []pkgref.Ref {
 	return meet
 }
 
-// readOnly are the releases whose bytes were given and which were not chosen.
+// readOnly lists the releases whose bytes were given and which were not chosen.
 func (w *weighing) readOnly() []pkgref.Ref {
 	w.was.mu.Lock()
 	defer w.was.mu.Unlock()

@@ -149,8 +149,8 @@ func EndedFor(r audit.Record) string {
 	return r.Reason + " (packages.unaccounted: end)"
 }
 
-// mayEnd marks a record for which the policy ends the sandbox.
-func (a *Accounts) mayEnd(r *audit.Record) {
+// markEnding marks a record for which the policy ends the sandbox.
+func (a *Accounts) markEnding(r *audit.Record) {
 	if a.config.Policy().Unaccounted() != policy.UnaccountedEnd {
 		return
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// A client's store can lie on a mount and outlive the sandbox that it was filled in:
-// pnpm's does, in a workspace. What the client installs from it later is not served
-// again. So a package of which nothing was served is compared, byte for byte, with what
-// was served of that release to earlier runs: the record of that says what the file is
-// once it is unpacked. A store or a package that somebody changed is not that.
+// A client's store can lie on a mount and outlive the sandbox that it was filled in: pnpm's does,
+// in a workspace. Packages that the client installs from it later are not served again. So a
+// package of which nothing was served is compared, byte for byte, with what was served of that
+// release to earlier runs: the record of that says what the file is once it is unpacked. A store or
+// a package that somebody changed is not that.
 
 // mostEarlier bounds how many releases are remembered; others are not known again.
 const mostEarlier = 200_000
@@ -69,7 +69,7 @@ func (e *Earlier) Of(ctx context.Context, log audit.Log, release pkgref.Ref) ([]
 	return slices.Clone(e.served[release]), nil
 }
 
-// readLog reads the log once. What is served meanwhile is taken by Take.
+// readLog reads the log once. Take takes what is served meanwhile.
 func (e *Earlier) readLog(ctx context.Context, log audit.Log) error {
 	e.load.Lock()
 	defer e.load.Unlock()

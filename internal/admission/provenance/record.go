@@ -101,7 +101,7 @@ func (a *Accounts) Unknown(ctx context.Context, cause string, lives bool) error 
 	if lives && a.config.Policy().Unaccounted() != policy.UnaccountedRecord {
 		r.Outcome, r.Detail = audit.Alarm, map[string]string{records.DetailAlarm: "true"}
 		r.Reason = "the sandbox does not list its packages, so nothing on its disk is accounted for: " + redact.Cut(cause, 512)
-		a.mayEnd(&r)
+		a.markEnding(&r)
 	}
 	return a.putRecord(ctx, r, a.config.Book.Append)
 }
@@ -228,7 +228,7 @@ func (l *listing) raiseAlarms(ctx context.Context, found []finding) error {
 }
 
 func (l *listing) recordAlarm(ctx context.Context, r audit.Record) error {
-	l.mayEnd(&r)
+	l.markEnding(&r)
 	return l.append(ctx, r)
 }
 
@@ -295,7 +295,7 @@ func (a *Accounts) incomplete(ctx context.Context, bounds []string) error {
 		Kind: audit.KindPackage, Outcome: audit.Exceeded, Rule: "quota.inventory", GuestClaimed: true,
 		Reason: "not all packages on the sandbox's disk are on record: " + strings.Join(bounds, "; "),
 	}
-	a.mayEnd(&r)
+	a.markEnding(&r)
 	a.decide(r)
 	_, err := a.config.Book.Refuse(ctx, r)
 	return err

@@ -92,7 +92,7 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 	})
 }
 
-// AppendLater is Append behind a record that the log has just not taken: the log is not asked again, as
+// AppendLater appends a record behind one that the log has just not taken: the log is not asked again, as
 // it may take its time to refuse each of many. Fewer of them are kept than of others, see Counted.
 func (b *Book) AppendLater(ctx context.Context, r audit.Record) (audit.Record, error) {
 	return b.append(ctx, r, maxOwedLater, func(_ context.Context, r audit.Record) (audit.Record, error) {
@@ -239,9 +239,9 @@ func recordKind(r audit.Record) Kind {
 	return KindName
 }
 
-// Takes reports whether a refused name, request or tool may have a record of its own, and
-// counts it if it is new. If not, kind is which quota is used up.
-func (b *Book) Takes(r audit.Record) (kind Kind, takes bool) {
+// ReserveRecord counts a refused name, request or tool if it is new, and reports whether it may
+// have a record of its own. If not, kind is which quota is used up.
+func (b *Book) ReserveRecord(r audit.Record) (kind Kind, takes bool) {
 	key, kind := b.refusalKeyOf(r), recordKind(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()

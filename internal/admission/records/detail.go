@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
-// What a refusal is about, for `cofferdam why`.
+// The subjects of a refusal, for `cofferdam why`.
 const (
 	WhatPackage = "package" // a file, or all of a project's files
 	WhatIndex   = "index"   // some of a project's files

@@ -20,7 +20,7 @@ type maskedLog struct {
 // Masked masks secrets of known forms in the free text of what is appended to a log, however
 // they are escaped or encoded there: commands, reasons, tasks, names of files and addresses,
 // details. Code that cuts such a text before uses redact.Cut. No policy is asked: a log
-// can't forget. What is found there is no finding of its own.
+// can't forget. A value that is found there is no finding of its own.
 func Masked(log audit.Log, set *dlp.Set) audit.Log { return maskedLog{log, redact.New(set)} }
 
 // Append implements audit.Log.

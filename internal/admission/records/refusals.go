@@ -140,9 +140,9 @@ func (b *Book) repeat(r *refusal) (audit.Record, error) {
 	return r.record, r.err
 }
 
-// showLast puts a refusal last, in the place of what was withheld of the project
-// before, and drops the oldest past the limit; mu is held. What is
-// dropped stays in the log, and its repeats are counted.
+// showLast puts a refusal last, in the place of what was withheld of the project before, and drops
+// the oldest past the limit; mu is held. A refusal that is dropped stays in the log, and its
+// repeats are counted.
 func (b *Book) showLast(r *refusal) {
 	if r.record.Kind == audit.KindPackage {
 		b.hideWithheld(RefOf(r.record)) // of a refused file more is known

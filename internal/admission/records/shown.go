@@ -26,8 +26,7 @@ type showing struct {
 }
 
 // Show puts on record what is about to be shown, unless that is on record:
-// the same bytes of the same release, or the same page. Who comes while the record is
-// being written waits for it.
+// the same bytes of the same release, or the same page. A caller that comes while the record is being written waits for it.
 func (b *Book) Show(ctx context.Context, r audit.Record) error {
 	key := shownKeyOf(r)
 	for {

@@ -8,8 +8,8 @@ import (
 
 // ReadEarlier finds the begins that the version before passed over, of sandboxes and of commands that go on
 // in a copy, if that version wrote the file. It reads the whole log for that, which takes a while, and a
-// damaged line ends it: no start waits for it, and none fails by it. What the file did have is left as it
-// is: where a segment is elsewhere, the file knows more than the log that is here.
+// damaged line ends it: no start waits for it, and none fails by it. Entries that the file did have are
+// left as they are: where a segment is elsewhere, the file knows more than the log that is here.
 func (g *Registry) ReadEarlier(ctx context.Context) error {
 	g.mu.Lock()
 	lacks := g.lacks

@@ -12,7 +12,7 @@ import (
 func TestNoKindEndsWellUnasked(t *testing.T) {
 	finished := []audit.Kind{audit.KindNetwork, audit.KindCommand, audit.KindSandbox}
 	for _, k := range append(audit.Kinds(), "one that is added later") {
-		if got := endRecord(Begin{Kind: k}, "x").Outcome; (got == audit.Finished) != slices.Contains(finished, k) || got == "" {
+		if got := recordOfEnd(Begin{Kind: k}, "x").Outcome; (got == audit.Finished) != slices.Contains(finished, k) || got == "" {
 			t.Errorf("a %s ends as %q", k, got)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// What a build's records have, as admission writes them.
+// The details that a build's records have, as admission writes them.
 const (
 	detailBuild = "build"
 	buildBegun  = "begun"
@@ -171,7 +171,7 @@ func (g *Registry) saveFile() error {
 	return nil
 }
 
-// listBegins are the begins, oldest first; mu is held.
+// listBegins lists the begins, oldest first; mu is held.
 func (g *Registry) listBegins() []Begin {
 	all := make([]Begin, 0, len(g.open))
 	for _, seq := range slices.Sorted(maps.Keys(g.open)) {
@@ -232,15 +232,15 @@ func (g *Registry) takeSandbox(r audit.Record) {
 	}
 }
 
-// endDetails are the details that the end of a begin has, too.
-func endDetails() []string {
+// detailsOfEnd names the details that the end of a begin has, too.
+func detailsOfEnd() []string {
 	return append([]string{records.DetailName, records.DetailPort, records.DetailProtocol, records.DetailAddresses, records.DetailTool, records.DetailCommand, detailBuild, records.DetailTemplate},
 		audit.FileDetail()...)
 }
 
 func (g *Registry) addBegin(r audit.Record) {
 	b := Begin{Seq: r.Seq, Kind: r.Kind, Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, Rule: r.Rule, RequestID: r.RequestID, File: r.File, Detail: map[string]string{}}
-	for _, key := range endDetails() {
+	for _, key := range detailsOfEnd() {
 		if text := r.Detail[key]; text != "" {
 			b.Detail[key] = text
 		}
@@ -248,8 +248,8 @@ func (g *Registry) addBegin(r audit.Record) {
 	g.open[r.Seq] = b
 }
 
-// EndAll puts an end on record, with a reason, of each begin that is chosen. What could not be
-// written stays in the registry, for the next time.
+// EndAll puts an end on record, with a reason, of each begin that is chosen. An end that could not
+// be written stays in the registry, for the next time.
 func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin) bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -258,7 +258,7 @@ func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin)
 	}
 	candidates := g.listBegins()
 	candidates = slices.DeleteFunc(candidates, func(b Begin) bool { return !chosen(b) })
-	// Whoever told an end did so before he forgot the begin: what was chosen for that has its
+	// An end is told before its begin is forgotten: what was chosen for that has its
 	// end in the log by now.
 	if err := g.readFile(ctx); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin)
 		if _, still := g.open[b.Seq]; !still {
 			continue
 		}
-		r := endRecord(b, reason)
+		r := recordOfEnd(b, reason)
 		r.User, r.Token = owners[b.Seq].User, owners[b.Seq].OwnerToken()
 		if _, err := g.log.Append(ctx, r); err != nil {
 			errs = append(errs, err)
@@ -318,8 +318,8 @@ func outcomeOf(k audit.Kind) audit.Outcome {
 	return audit.Failed // of a kind that nobody has said anything of, no success is told
 }
 
-// endRecord is the end of a begin of which nobody knows more.
-func endRecord(b Begin, reason string) audit.Record {
+// recordOfEnd returns the record of the end of a begin of which nobody knows more.
+func recordOfEnd(b Begin, reason string) audit.Record {
 	r := audit.Record{
 		Kind: b.Kind, Outcome: audit.Finished, Run: b.Run, Sandbox: b.Sandbox, Policy: b.Policy, RequestID: b.RequestID, Rule: b.Rule, File: b.File,
 		Reason: reason, Detail: maps.Clone(b.Detail),

@@ -92,7 +92,7 @@ func others(began audit.Record) []audit.Record {
 
 // TestEveryBeginHasAnEnd: of each kind as many ends as begins, wherever the daemon died: before
 // what it knew was written down, after it, in the middle of the sweep, with the file lost,
-// spoilt, or of a version that knew fewer kinds. What is still followed has none, and nothing has two.
+// spoilt, or of a version that knew fewer kinds. A begin that is still followed has none, and nothing has two.
 func TestEveryBeginHasAnEnd(t *testing.T) {
 	for _, k := range kinds() {
 		for _, death := range []string{"after the start", "without the file", "with a spoilt file", "with an old file", "with an earlier version's file", "in the sweep"} {

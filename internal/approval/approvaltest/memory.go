@@ -16,7 +16,7 @@ import (
 )
 
 // Memory is a store that a crash of the program forgets. It is safe for
-// concurrent use. What it is given and gives out is never shared.
+// concurrent use. It never shares what it is given and gives out.
 type Memory struct {
 	mu       sync.Mutex // guards all
 	position approval.Position
@@ -97,7 +97,7 @@ func decode(text []byte) (e approval.Entry, err error) {
 	return e, err
 }
 
-// listEntries are the wanted entries, oldest first.
+// listEntries lists the wanted entries, oldest first.
 func (m *Memory) listEntries(want func(approval.Entry) bool) ([]approval.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -55,7 +55,7 @@ type AlarmSource func(ctx context.Context, from uint64) iter.Seq2[alarms.Step, e
 // The two are told beside each other, each in order.
 func (h Hook) alarmsOf() string { return h.hookName() + " alarms" }
 
-// serveAlarms is a hook's life as far as alarms go.
+// serveAlarms tells a hook of alarms for as long as it lives.
 func (s *Sender) serveAlarms(ctx context.Context, h Hook) {
 	log := s.cfg.Logger.With("webhook", h.hookName())
 	last := s.cfg.FirstAlarm // no cursor of an earlier daemon is past it

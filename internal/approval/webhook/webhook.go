@@ -13,7 +13,7 @@
 //	Cofferdam-Signature: t=1767225600,v1=5f2c...
 //
 // where v1 is the hex HMAC-SHA256, under the hook's secret, of the digits after
-// t=, a dot, and the body. Who checks it also refuses an old t.
+// t=, a dot, and the body. A receiver that checks it also refuses an old t.
 //
 // A hook is shown its URL, which may be a secret, and never the key of the signature. Nothing of its answer is read but
 // the status' number, which goes into the daemon's log, and no redirect is followed; so nothing that it says
@@ -183,7 +183,7 @@ func (s *Sender) Run(ctx context.Context) {
 	s.client.CloseIdleConnections()
 }
 
-// serveHook is one hook's life.
+// serveHook serves one hook for as long as it lives.
 func (s *Sender) serveHook(ctx context.Context, h Hook) {
 	log := s.cfg.Logger.With("webhook", h.hookName())
 	last := s.cfg.Source.LastEvent() // no cursor of an earlier daemon is past it
@@ -195,7 +195,7 @@ func (s *Sender) serveHook(ctx context.Context, h Hook) {
 	}
 }
 
-// findPosition is where a cursor stands. One that is new, or is past the last number that it can have,
+// findPosition finds where a cursor stands. One that is new, or is past the last number that it can have,
 // begins with first: the log was put back to an earlier state then, and what has come to it since
 // has numbers that were told of before.
 func (s *Sender) findPosition(ctx context.Context, name string, first, last uint64, log *slog.Logger) (uint64, error) {

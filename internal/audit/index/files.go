@@ -137,7 +137,7 @@ func removeIndex(path string) error {
 	return nil
 }
 
-// What connections are opened for.
+// The purposes for which connections are opened.
 const (
 	writing = iota
 	reading
@@ -178,11 +178,11 @@ func (f *files) checkTables(ctx context.Context, log Log, fresh, closed bool) er
 			return errAnew
 		}
 	}
-	return f.fitsLog(ctx, log)
+	return f.checkFitsLog(ctx, log)
 }
 
-// fitsLog looks whether the log has the last record that was taken.
-func (f *files) fitsLog(ctx context.Context, log Log) error {
+// checkFitsLog refuses a log that does not have the last record that was taken.
+func (f *files) checkFitsLog(ctx context.Context, log Log) error {
 	var next int64
 	var last sql.NullInt64
 	var fingerprint []byte

@@ -60,7 +60,7 @@ func New(path string, log Log, options Options) *Index {
 
 // followPace is how long Follow lets records gather: a feeding costs about as
 // much for one of them as for a hundred, and takes that from whoever installs at
-// the time. Whoever asks has what is missing fed at once.
+// the time. A question has what is missing fed at once.
 const followPace = 2 * time.Second
 
 // Follow keeps the index caught up, but for the last seconds, until ctx ends.
@@ -100,7 +100,7 @@ func (x *Index) CatchUp(ctx context.Context) error {
 	return x.catchUp(ctx, end)
 }
 
-// catchUp is CatchUp for who may feed.
+// catchUp does what CatchUp does, for a caller that may feed.
 func (x *Index) catchUp(ctx context.Context, end uint64) error {
 	var err error
 	for range 3 { // opened, fed and made anew at most twice

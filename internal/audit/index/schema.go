@@ -2,7 +2,7 @@ package index
 
 import "fmt"
 
-// What tells our files from others, and this layout from earlier ones.
+// The numbers that tell our files from others, and this layout from earlier ones.
 const (
 	applicationID = 0x636f6664 // "cofd"
 	schemaVersion = 3
@@ -18,9 +18,9 @@ const (
 	FlagErased                  // personal data of it were erased: nobody knows whose it was
 )
 
-// schema makes the tables. A record is a row of numbers: each text is in texts
-// once, and 0 is the empty text, so that a question reads little. What reports
-// judge is kept by sandbox and by shape as records come.
+// schema makes the tables. A record is a row of numbers: each text is in texts once, and 0 is the
+// empty text, so that a question reads little. The facts that reports judge are kept by sandbox and
+// by shape as records come.
 //
 //   - records.at is in nanoseconds since 1970 and never falls with seq;
 //   - records.host is the scheme and host of source; command is the words with

@@ -24,7 +24,7 @@ func newDictionary() *dictionary {
 	return &dictionary{recent: map[string]int64{}, old: map[string]int64{}, last: -1}
 }
 
-// knownID is the number of a text that is remembered. What is asked for stays.
+// knownID is the number of a text that is remembered. Texts that are asked for stay.
 func (d *dictionary) knownID(text string) (int64, bool) {
 	if id, ok := d.recent[text]; ok {
 		return id, true
@@ -46,7 +46,7 @@ func (d *dictionary) shedUnused(most int) {
 	}
 }
 
-// hashText is FNV-1a, as a number that SQLite can hold: a short key for long texts.
+// hashText hashes by FNV-1a, to a number that SQLite can hold: a short key for long texts.
 func hashText(text string) int64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {

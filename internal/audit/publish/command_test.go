@@ -17,7 +17,7 @@ import (
 func TestNoProgramOfASandboxIsRun(t *testing.T) {
 	project, host := t.TempDir(), t.TempDir()
 	ran, victim := filepath.Join(host, "ran"), filepath.Join(host, "victim")
-	// What was written inside, in a run that may write to the project.
+	// The program that was written inside, in a run that may write to the project.
 	if err := os.WriteFile(filepath.Join(project, "publish.sh"), []byte("#!/bin/sh\nid -u > "+ran+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 // Vocabulary: a *target* is one place that checkpoints go to; the *state* is the
 // file that says what was handed out last (audit.Published).
 //
-// What is published must lie where whoever can write the log can't: only then
+// A published copy must lie where whoever can write the log can't: only then
 // does it prove anything. Nothing waits for it, and a target that fails is tried
 // again, later and later.
 //

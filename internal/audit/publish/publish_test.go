@@ -95,7 +95,7 @@ func TestEveryKindOfTarget(t *testing.T) {
 			t.Errorf("the state says %+v", to)
 		}
 	}
-	// What was published is not published again by the next daemon.
+	// The next daemon does not publish again what was published.
 	Start(Config{File: file, Written: noTrees, Dir: dir, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return 1, []byte(note) }}).Close()
 	if text, _ := os.ReadFile(file); string(text) != note+"\n" {
 		t.Errorf("after a restart the file has %q", text)

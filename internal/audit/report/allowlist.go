@@ -9,9 +9,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// offAllowlist finds what was served or installed though no list names it. What a
-// policy lets in by its default, or as a toolchain, is named by nobody, so it is
-// found, too.
+// offAllowlist finds what was served or installed though no list names it. A release that a policy
+// lets in by its default, or as a toolchain, is named by nobody, so it is found, too.
 func offAllowlist(ctx context.Context, a *asking) error {
 	approved, err := a.approved(ctx)
 	if err != nil {

@@ -49,7 +49,7 @@ func approvals(ctx context.Context, a *asking) error {
 	return nil
 }
 
-// answerRow is the line of an answer; let is what it let in, nil for nothing.
+// answerRow makes the row of an answer; let is what it let in, nil for nothing.
 func answerRow(r audit.Record, let *admitted) map[string]string {
 	row := cellsOf(r, []string{"record", "time", "request", "package", "version", "reason"})
 	for column, text := range map[string]string{

@@ -107,10 +107,9 @@ func (a *asking) findSpan(ctx context.Context) error {
 	return nil
 }
 
-// weighed counts files that were served and packages that were found installed,
-// as far as is asked for each, and the runs that had any. What a sandbox has is
-// summed up in the index; only of one that was at work at the question's edges
-// the records are counted.
+// weighed counts files that were served and packages that were found installed, as far as is asked
+// for each, and the runs that had any. The index sums up what a sandbox has; only of one that was
+// at work at the question's edges the records are counted.
 func (a *asking) weighed(ctx context.Context, served, installed bool) (records, runs int, err error) {
 	sum := "0"
 	var outcomes []audit.Outcome

@@ -12,11 +12,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// notInLockfile finds installs that the baseline does not pin: the lockfiles that
-// the question gives, else each run's own. A run that had none has nothing to be
-// compared with: its installs are unjudged, as are those of runs whose lockfiles
-// are not at hand any more. What came inside of another release, with the
-// template, or was written in the sandbox is nothing that a lockfile would name.
+// notInLockfile finds installs that the baseline does not pin: the lockfiles that the question
+// gives, else each run's own. A run that had none has nothing to be compared with: its installs are
+// unjudged, as are those of runs whose lockfiles are not at hand any more. A package that came
+// inside of another release, with the template, or was written in the sandbox is nothing that a
+// lockfile would name.
 func notInLockfile(ctx context.Context, a *asking) error {
 	reasons, without, missing := map[int64]string{}, []int64{}, []int64{}
 	err := a.shapes(ctx, func(s shape) error {

@@ -10,7 +10,7 @@ import (
 
 // versionMismatch finds installs of a version that was not asked for: by a pin of
 // the run's lockfiles (or of those that the question gives), or by the specifier
-// in the record. What can't be compared, as a tag like "latest", is unjudged.
+// in the record. A version that can't be compared, as a tag like "latest", is unjudged.
 func versionMismatch(ctx context.Context, a *asking) error {
 	reasons, unclear, compared := map[int64]string{}, []int64{}, []int64{}
 	err := a.shapes(ctx, func(s shape) error {

@@ -8,7 +8,7 @@
 // news for all but `approvals` and `run`; *unjudged* is what could not be judged,
 // and is never counted as good.
 //
-// What is found is found by the index; what is shown is read from the log.
+// The index finds the records; those that are shown are read from the log.
 package report
 
 import (

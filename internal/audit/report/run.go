@@ -70,10 +70,10 @@ func (s *section) addRow(r audit.Record) {
 	s.table.Rows[at][timesColumn] = strconv.Itoa(before + n)
 }
 
-// newPage has a section for everything that a run can have on record; a record
+// newRunPage makes a page with a section for everything that a run can have on record; a record
 // goes to the first one that takes it. Questions to upstreams stand behind decisions: for one package that is admitted with
 // what it requires, the metadata of many versions is read.
-func newPage() *runPage {
+func newRunPage() *runPage {
 	var p runPage
 	p.about, p.found = map[string]string{}, map[audit.Outcome]int{}
 	add := func(title string, takes func(audit.Record) bool, columns ...string) {
@@ -125,7 +125,7 @@ func reportRun(ctx context.Context, a *asking) error {
 	if err != nil {
 		return err
 	}
-	p := newPage()
+	p := newRunPage()
 	for r, err := range a.view.Records(ctx, seqs) {
 		if err != nil {
 			return err

@@ -157,8 +157,8 @@ func underKeys(text []byte, keys []string) []byte {
 	return found
 }
 
-// lookInside raises a file in which settings are others than they were, and follows what they name. What
-// is not read may have any: a link, and what is larger than a file of settings is.
+// lookInside raises a file in which settings are others than they were, and follows what they name.
+// A file that is not read may have any: a link, and what is larger than a file of settings is.
 func (s *search) lookInside(at string) {
 	name := s.all[at]
 	if tables, keys := sections(path.Base(at)); tables == nil && keys == nil || s.files.Scope(name) == autorun.ScopeSealed {

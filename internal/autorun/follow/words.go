@@ -17,7 +17,7 @@ func isBorder(r rune) bool {
 	return r <= ' ' || strings.ContainsRune("\"'`;|&()<>,=:[]{}*?\\", r)
 }
 
-// takers are the words before one that is a directory, or a file without an end, whatever it
+// isTaker tells whether a word stands before one that is a directory, or a file without an end, whatever it
 // looks like: of shells' helpers, clients and git.
 func isTaker(word string) bool {
 	if word == "Bash" { // an agent's tool, before what it may do
@@ -74,7 +74,7 @@ func (s *search) readText(text []byte, bases []string, lead autorun.Lead) {
 	}
 }
 
-// readProse is read of a document: its head of settings, the commands of which agents take the output
+// readProse reads a document: its head of settings, the commands of which agents take the output
 // into it, and what it imports.
 func (s *search) readProse(text []byte, bases []string, lead autorun.Lead) {
 	if head, ok := bytes.CutPrefix(text, []byte("---\n")); ok {

@@ -2,7 +2,7 @@
 // anew: each byte arrives once and in order, whatever was lost with a connection.
 //
 // Vocabulary: an *end* is one of a tether's two; a *line* is the connection that it has now.
-// What an end has sent it keeps until the other end says that it has it; a new line begins
+// An end keeps what it has sent until the other end says that it has it; a new line begins
 // with both ends saying how much they have. An end's *state* is what another process needs to
 // go on in its place.
 //

@@ -29,8 +29,7 @@ func (e *End) Read(p []byte) (int, error) {
 	}
 }
 
-// Deliver writes what arrives to another writer, until one of them ends. What counts as
-// received has been written.
+// Deliver writes what arrives to another writer, until one of them ends. Bytes that count as received have been written.
 func (e *End) Deliver(to io.Writer) error {
 	buf := make([]byte, mostData)
 	for {
@@ -134,7 +133,7 @@ func (e *End) Feed(from syscall.Conn) error {
 	}
 	buf := make([]byte, mostData)
 	for {
-		if err := e.waitUntil(func() bool { return e.sendRoom() > 0 }); err != nil {
+		if err := e.waitUntil(func() bool { return e.roomToSend() > 0 }); err != nil {
 			return err
 		}
 		taken := 1
@@ -152,8 +151,8 @@ func (e *End) Feed(from syscall.Conn) error {
 	}
 }
 
-// sendRoom is how much more may be sent now. Needs mu.
-func (e *End) sendRoom() int {
+// roomToSend is how much more may be sent now. Needs mu.
+func (e *End) roomToSend() int {
 	if e.held || e.over != nil {
 		return 0
 	}
@@ -164,7 +163,7 @@ func (e *End) sendRoom() int {
 func (e *End) takeFromSocket(fd int, buf []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	room := min(e.sendRoom(), len(buf))
+	room := min(e.roomToSend(), len(buf))
 	if room <= 0 {
 		return -1, nil
 	}

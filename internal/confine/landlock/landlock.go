@@ -2,7 +2,7 @@
 // it names: the kernel's Landlock, for all threads and all that they start.
 //
 // What goes with it, as far as the kernel can: changes of files by ioctl, signals to
-// others, abstract sockets of others, TCP. What the process has open stays open. Whether a
+// others, abstract sockets of others, TCP. The process's open files stay open. Whether a
 // path exists, and whose it is, can still be asked; and modes and owners can be changed,
 // which sysfilter takes away.
 package landlock

@@ -27,16 +27,16 @@ func families() []uint32 {
 	return []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 }
 
-// inside is the filter of all that runs on a kernel of the sandbox's own. What it refuses
+// inside is the filter of all that runs on a kernel of the sandbox's own. A call that it refuses
 // fails as without rights; programs of another architecture find no system call at all.
 func inside(arch uint32) []bpf.Instruction {
-	all := prologue(arch, failWith(unix.ENOSYS), unix.EPERM, kernels())
+	all := prologue(arch, errnoInstruction(unix.ENOSYS), unix.EPERM, kernels())
 	all = append(
 		all,
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the flags
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1},
-		failWith(unix.EPERM),
+		errnoInstruction(unix.EPERM),
 		allowed(),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
 		allowed(),
@@ -45,7 +45,7 @@ func inside(arch uint32) []bpf.Instruction {
 	for _, family := range families() {
 		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: 1}, allowed())
 	}
-	return append(all, failWith(unix.EPERM))
+	return append(all, errnoInstruction(unix.EPERM))
 }
 
 // EnterInside has this thread alone, and what it becomes and starts, give up what leads to

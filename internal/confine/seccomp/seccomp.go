@@ -4,7 +4,7 @@
 // kernel. It is for processes that got all that they need before. A program that is about to
 // be started, and all that runs on a kernel of a sandbox's own, have filters that take less.
 //
-// What is refused fails, so that a mistake of ours is an error and no death. A call of another
+// A refused call fails, so that a mistake of ours is an error and no death. A call of another
 // architecture ends the process, except in a sandbox. The filter is a list of what is refused,
 // not of what is allowed: the Go runtime's own calls change with its releases.
 package seccomp
@@ -62,14 +62,14 @@ func refusedCalls() []uint32 {
 	}
 }
 
-func failWith(e unix.Errno) bpf.Instruction {
+func errnoInstruction(e unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
 }
 
 func allowed() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW} }
 
-// killForArch is what becomes of a process that makes a call of another architecture.
-func killForArch() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS} }
+// killInstruction returns what becomes of a process that makes a call of another architecture.
+func killInstruction() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS} }
 
 // prologue is the begin of each filter, in the kernel's own machine language: what is said of
 // calls of another architecture, those of another numbering, and those that always fail.
@@ -80,12 +80,12 @@ func prologue(arch uint32, another bpf.Instruction, refusal unix.Errno, calls []
 		another,
 		bpf.LoadAbsolute{Off: offCall, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1},
-		failWith(unix.ENOSYS),
+		errnoInstruction(unix.ENOSYS),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE3, SkipTrue: 1}, // its flags lie where no filter sees them
-		failWith(unix.ENOSYS),
+		errnoInstruction(unix.ENOSYS),
 	}
 	for _, call := range calls {
-		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, failWith(refusal))
+		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, errnoInstruction(refusal))
 	}
 	return all
 }
@@ -93,22 +93,22 @@ func prologue(arch uint32, another bpf.Instruction, refusal unix.Errno, calls []
 // program is the filter of the process pid.
 func program(arch uint32, pid int, calls []uint32) []bpf.Instruction {
 	return append(
-		prologue(arch, killForArch(), unix.EACCES, calls),
+		prologue(arch, killInstruction(), unix.EACCES, calls),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the flags
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1},
-		failWith(unix.EACCES),
+		errnoInstruction(unix.EACCES),
 		allowed(),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_TGKILL, SkipTrue: 4}, // the runtime signals its own threads
 		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // whose thread
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(pid), SkipTrue: 1},
-		failWith(unix.EACCES),
+		errnoInstruction(unix.EACCES),
 		allowed(),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 4}, // of those that keep it
 		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // the family
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
-		failWith(unix.EACCES),
+		errnoInstruction(unix.EACCES),
 		allowed(),
 	)
 }
@@ -148,7 +148,7 @@ func hasModes() bool {
 // have no_new_privs. ErrMissing where the kernel has no filters: nothing was given up.
 func Enter() error { return enterFilter(slices.Concat(sockets(), refusedCalls(), olderCalls())) }
 
-// EnterWithSockets is Enter of who connects over IP: it keeps the calls for that, and makes
+// EnterWithSockets does what Enter does, for a program that connects over IP: it keeps the calls for that, and makes
 // no socket of another kind, so none that leads to a program of this host by its path.
 func EnterWithSockets() error { return enterFilter(slices.Concat(refusedCalls(), olderCalls())) }
 

@@ -83,7 +83,7 @@ func tell() {
 		}
 		fmt.Printf("%s: %d of 3 refused\n", name, refused)
 	}
-	// What a server does goes on: it takes the connections of a listener that it has.
+	// A server's work goes on: it takes the connections of a listener that it has.
 	l, err := net.FileListener(os.NewFile(3, "listener"))
 	if err != nil {
 		fmt.Println("no listener:", err)

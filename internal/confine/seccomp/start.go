@@ -37,15 +37,15 @@ func aloneCalls() []uint32 {
 // starter is the filter of a program that is yet to be started: what its start takes, exec
 // and to become another user in another root and another namespace of processes, it keeps.
 func starter(arch uint32, anySocket bool) []bpf.Instruction {
-	all := prologue(arch, killForArch(), unix.EACCES, aloneCalls())
+	all := prologue(arch, killInstruction(), unix.EACCES, aloneCalls())
 	all = append(
 		all,
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: unix.SYS_FILE_SETATTR, SkipTrue: 1}, // the last that is known here
-		failWith(unix.ENOSYS),
+		errnoInstruction(unix.ENOSYS),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the flags
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces &^ unix.CLONE_NEWPID, SkipTrue: 1},
-		failWith(unix.EACCES),
+		errnoInstruction(unix.EACCES),
 		allowed(),
 	)
 	if anySocket {
@@ -56,7 +56,7 @@ func starter(arch uint32, anySocket bool) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 3},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the family
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1},
-		failWith(unix.EACCES),
+		errnoInstruction(unix.EACCES),
 		allowed(),
 	)
 }

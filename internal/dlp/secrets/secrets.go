@@ -85,7 +85,7 @@ func Rules() []dlp.Rule {
 	return append(rules, ownRules()...)
 }
 
-// makeRule is a detector as a rule. The library tells where a value begins, and not where it
+// makeRule makes a rule of a detector. The library tells where a value begins, and not where it
 // ends: its expressions do.
 func (l listed) makeRule(tokens *dlp.Alphabet) dlp.Rule {
 	d, ok := l.detector.(simpletoken.Detector)

@@ -42,8 +42,8 @@ func newDatabase(ctx context.Context, log ecosystem.Log, verifier, lookup string
 	}
 }
 
-// lookUpAgain is the same lookup with an answer given, nil for the log's own.
-func (d *database) lookUpAgain(answer []byte, fresh bool) *database {
+// withAnswer returns the same lookup with an answer given, nil for the log's own.
+func (d *database) withAnswer(answer []byte, fresh bool) *database {
 	return &database{log: d.log, verifier: d.verifier, lookup: d.lookup, remote: d.remote, fresh: fresh, answer: answer}
 }
 
@@ -155,7 +155,7 @@ func (d *database) noteFailure(err error, record bool) error {
 	return err
 }
 
-// categoriseError gives the client's error its category. What could not be had is not the
+// categoriseError gives the client's error its category. A tile that could not be had is not the
 // log's lie, not even one of its own tiles.
 func (d *database) categoriseError(err error) error {
 	d.mu.Lock()

@@ -76,7 +76,7 @@ func lookupRoute(route ecosystem.Route, release string) (ecosystem.Route, error)
 	return route, nil
 }
 
-// tileRoute reads a tile of hashes. What a path says of a tile says all of it,
+// tileRoute reads a tile of hashes. A tile's path says all of it,
 // so its bytes never change; a partial tile is the beginning of the full one.
 func tileRoute(route ecosystem.Route, path string) (ecosystem.Route, error) {
 	tile, err := tlog.ParseTilePath(path)
@@ -90,9 +90,9 @@ func tileRoute(route ecosystem.Route, path string) (ecosystem.Route, error) {
 	return route, nil
 }
 
-// recordsUnder is how many records a log has at least that has a tile: a hash
-// of the tile is over 256 records for each level below it. What no log can have
-// is all that there can be.
+// recordsUnder is how many records a log has at least that has a tile: a hash of the tile is over
+// 256 records for each level below it. A number that no log can have is told as the largest that
+// there can be.
 func recordsUnder(t tlog.Tile) int64 {
 	hashes, shift := new(big.Int).Mul(big.NewInt(t.N), big.NewInt(1<<tileHeight)), uint(tileHeight*t.L)
 	hashes.Add(hashes, big.NewInt(int64(t.W)))

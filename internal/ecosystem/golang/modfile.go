@@ -39,7 +39,7 @@ func readMod(data []byte) (mod, error) {
 		m.path = f.Module.Mod.Path
 	}
 	for _, r := range f.Require {
-		// What no module can be required as admits nothing.
+		// A path that no module can be required as admits nothing.
 		if isRelease(r.Mod.Path, r.Mod.Version) {
 			m.requirements = append(m.requirements, ecosystem.Requirement{Name: r.Mod.Path, Specifier: ">=" + r.Mod.Version})
 		}

@@ -17,7 +17,7 @@ const (
 	failedDependency = 424
 )
 
-// What the go command prints of a body: so many lines and bytes, and nothing at
+// The part that the go command prints of a body: so many lines and bytes, and nothing at
 // all of one with other than printable text. It stops at an empty line.
 const (
 	mostLines = 8
@@ -55,8 +55,8 @@ func statusOf(cause ecosystem.Cause) int {
 	return forbidden
 }
 
-// refusalWords are the lines of a refusal's body. What to write to allow it comes
-// last, and only whole; of what waits for a person, how they approve it.
+// refusalWords are the lines of a refusal's body. The lines to write to allow it come last, and
+// only whole; of what waits for a person, how they approve it.
 func refusalWords(r ecosystem.Refusal) string {
 	reason := strings.TrimSpace(ecosystem.Line(r.Reason))
 	if reason == "" {

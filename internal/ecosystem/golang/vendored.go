@@ -15,7 +15,7 @@ const maxVendorList = 4 << 20
 
 // vendored lists the modules that vendor/modules.txt names and of which there
 // are files: the go command leaves most of a vendor folder out of a zip, and
-// the list in. What lies in vendor without being listed has no name.
+// the list in. A file in vendor that is not listed has no name.
 func (t *zipTree) vendored(z *archive.ZipReader) ([]ecosystem.Bundled, error) {
 	data, err := t.readFile(z, "vendor/modules.txt", maxVendorList)
 	if errors.Is(err, fault.ErrNotFound) {

@@ -17,7 +17,7 @@ import (
 
 // Attest looks a release up in the checksum database. Whether an answer is in
 // the log, and the log has only grown, is verified by the client that the go
-// command uses too. What was looked up before is verified from the cache alone.
+// command uses too. A module that was looked up before is verified from the cache alone.
 // ErrInvalid is kept for what was read and contradicts itself or what is known of
 // the log; an answer that is no database's is ErrUnavailable.
 func (Protocol) Attest(ctx context.Context, log ecosystem.Log, project, version string) (ecosystem.Attested, error) {
@@ -33,7 +33,7 @@ func (Protocol) Attest(ctx context.Context, log ecosystem.Log, project, version 
 	if err != nil && d.cached.Load() && !d.missed && d.lie == "" {
 		// A damaged cache is not the log's fault: once more, from the log itself.
 		// (Two histories are proved by signed heads, whatever the cache holds.)
-		d = d.lookUpAgain(nil, true)
+		d = d.withAnswer(nil, true)
 		a, err = d.attest(verifier, project, version)
 	}
 	if err != nil || !d.grew {
@@ -78,7 +78,7 @@ func (d *database) verifyInNewest(a ecosystem.Attested, verifier note.Verifier, 
 		return a, nil //nolint:nilerr // not reached: attest read it
 	}
 	record := d.answer[:len(d.answer)-len(own)]
-	grown, err := d.lookUpAgain(slices.Concat(record, head), d.fresh).attest(verifier, project, version)
+	grown, err := d.withAnswer(slices.Concat(record, head), d.fresh).attest(verifier, project, version)
 	if errors.Is(err, fault.ErrInvalid) {
 		return ecosystem.Attested{}, err
 	}

@@ -118,7 +118,7 @@ func TestAttest(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", ms[i].Version, got, err, want)
 		}
 	}
-	// What was looked up before needs nobody.
+	// A module that was looked up before needs nobody.
 	l.answers, l.asked = nil, nil
 	got, err := attest(t, l, ms[1])
 	if err != nil || got.File != ms[1].ZipSum || got.Position != 1 || got.Size != 300 || len(l.asked) > 0 {

@@ -100,7 +100,7 @@ func (c Claims) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// listSaid are the places that say something; unread is a file that says it in words that are not known.
+// listSaid lists the places that say something; unread is a file that says it in words that are not known.
 func (c Claims) listSaid() (all []said, unread string) {
 	add := func(by, text string, ids []string) {
 		if len(ids) > 0 {

@@ -64,8 +64,7 @@ func (p *unpacking) addBundled(b ecosystem.Bundled) {
 }
 
 // isInstalled tells whether a folder is where clients look for packages: below
-// nothing but node_modules and packages. What lies elsewhere (in the tests of a
-// package, say) is loaded by nobody.
+// nothing but node_modules and packages. A copy that lies elsewhere (in the tests of a package, say) is loaded by nobody.
 func isInstalled(folder string) bool {
 	for {
 		rest, ok := strings.CutPrefix(folder, modules)

@@ -31,7 +31,7 @@ func appendName(dst []byte, name string) []byte {
 	return append(appendText(dst, name), ':')
 }
 
-// appendText appends a JSON string. What it is given was read from one.
+// appendText appends a JSON string. Its argument was read from one.
 func appendText(dst []byte, s string) []byte {
 	q, err := jsontext.AppendQuote(dst, s)
 	if err != nil { // not reached: s is UTF-8

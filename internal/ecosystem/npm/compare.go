@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// What is recorded when a manifest says more than the package.json.
+// The findings that are recorded when a manifest says more than the package.json.
 const (
 	findDependency = "the registry's manifest requires something that its package.json does not"
 	findScript     = "the registry's manifest has an install script that its package.json does not"
@@ -18,8 +18,7 @@ const (
 
 // compare refuses a package.json that says more than the registry's manifest:
 // resolvers and people read the manifest, and the package.json takes effect.
-// scripts are the package's with the implicit one. What only the manifest says
-// is found.
+// scripts are the package's with the implicit one. A claim that only the manifest makes is found.
 func compare(own *claims, scripts []string, listed *claims) (findings []string, err error) {
 	more, err := compareSpecs(own.installed(), listed.installed(), "requires")
 	if err != nil {

@@ -21,7 +21,7 @@ const maxPackageJSON = 4 << 20
 // package is built by node-gyp.
 const gypFile = "binding.gyp"
 
-// What is recorded of a tarball without refusing it.
+// The findings that are recorded of a tarball without refusing it.
 const (
 	findLinks      = "it has links, which clients leave out"
 	findShrinkwrap = "it brings a lockfile for its own dependencies (npm-shrinkwrap.json)"
@@ -125,7 +125,7 @@ func (c *claims) checkRelease(t tarball) error {
 	return nil
 }
 
-// cleanVersion is what registries make of a package.json's version: without
+// cleanVersion cleans a package.json's version as registries do: without
 // blanks, a leading "v" or "=", and build metadata.
 func cleanVersion(s string) string {
 	s = strings.TrimLeft(strings.TrimSpace(s), "=v \t")

@@ -182,7 +182,7 @@ func (p *packument) keepMember(name string) error {
 	return err
 }
 
-// readTime reads when a version was published. What is no time is as none: policy
+// readTime reads when a version was published. A text that is no time is as none: policy
 // decides on a release whose time is not known.
 func (p *packument) readTime(name string) error {
 	if p.dec.PeekKind() != '"' {

@@ -153,10 +153,9 @@ func appendPiece(dst, member []byte) []byte {
 	return append(dst, member...)
 }
 
-// passedOn tells whether a manifest's member goes on to clients. What begins
-// with an underscore is the registry's notes to itself, except the few that
-// clients read (pnpm reads who published); the readme is long, and dist is
-// written anew.
+// passedOn tells whether a manifest's member goes on to clients. Fields that begin with an
+// underscore are the registry's notes to itself, except the few that clients read (pnpm reads who
+// published); the readme is long, and dist is written anew.
 func passedOn(name string) bool {
 	switch name {
 	case "_id", "_hasShrinkwrap", "_npmUser":

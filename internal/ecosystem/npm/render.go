@@ -175,9 +175,9 @@ func (d *renderedPage) writeTags() {
 	d.appendRaw(`}`)
 }
 
-// appendTimes are there in both forms: the age gates of pnpm and yarn need them. A release of which the registry says
-// no time has the page's own last one, which is not before it, if there is one. When this installation saw it first is
-// nobody's business: it is when somebody else asked.
+// appendTimes appends the times, which are there in both forms: the age gates of pnpm and yarn need them. A
+// release of which the registry says no time has the page's own last one, which is not before it, if there is
+// one. When this installation saw it first is nobody's business: it is when somebody else asked.
 func (d *renderedPage) appendTimes() {
 	comma := d.optional(`"created":`, rowCreated, false)
 	comma = d.optional(`"modified":`, rowModified, comma)

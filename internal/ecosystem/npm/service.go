@@ -7,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// What the gateway itself says to an audit: nothing, in the form that each
+// The answers that the gateway itself gives to an audit: nothing, in the form that each
 // client expects, and why.
 const (
 	noAdvisories = "{}"
@@ -16,9 +16,8 @@ const (
 	auditNotice = "cofferdam answers no advisories here: packages are judged when they are installed, so an empty audit says nothing"
 )
 
-// service is the route of what is below BASE/-/. What is not served is refused
-// with 403: clients take it for an answer and look nowhere else. segments were
-// decoded by nobody yet.
+// service is the route of what is below BASE/-/. Other services are refused with 403: clients take
+// it for an answer and look nowhere else. segments were decoded by nobody yet.
 func service(raw []string, r ecosystem.Request, reads bool) (ecosystem.Route, error) {
 	segments, _, err := ecosystem.Segments("/" + strings.Join(raw, "/"))
 	if err != nil {

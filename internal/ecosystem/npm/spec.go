@@ -24,9 +24,9 @@ const (
 	specBroken                 // nothing that a client could read either
 )
 
-// readSpec reads what a manifest writes beside the dependency called name. Of an
-// alias (npm:real@range) the requirement is one of the real package. What can't
-// be read requires nothing, and so admits nothing.
+// readSpec reads what a manifest writes beside the dependency called name. Of an alias
+// (npm:real@range) the requirement is one of the real package. A requirement that can't be read
+// requires nothing, and so admits nothing.
 func readSpec(name, spec string) (ecosystem.Requirement, specKind) {
 	name, spec, ok := behindAlias(name, spec)
 	switch {

@@ -40,10 +40,10 @@ func ladderOf(ix *ecosystem.Index, pass func(i int) bool) ladder {
 	return l
 }
 
-// pointTag is where a tag points whose registry has it at target: there, or at
+// tagTarget returns where a tag points whose registry has it at target: there, or at
 // the highest version below it, a pre-release only if there is nothing else. ""
 // if there is nothing: a tag never climbs.
-func (l ladder) pointTag(target string) string {
+func (l ladder) tagTarget(target string) string {
 	if l.has[target] {
 		return target
 	}
@@ -83,7 +83,7 @@ func (l ladder) pointed(tags map[string]string) map[string]string {
 		if !tagName.MatchString(tag) {
 			continue
 		}
-		if to := l.pointTag(target); to != "" {
+		if to := l.tagTarget(target); to != "" {
 			out[tag] = to
 		}
 	}

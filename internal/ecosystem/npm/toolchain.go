@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// Toolchain tells whether a project is one that other tools fetch by
-// themselves to run it instead of themselves: a package manager (npm, pnpm and
-// corepack switch to what package.json's packageManager or engines names) or a
-// JavaScript runtime in a package. What a project merely depends on to be built
-// is none (typescript, node-gyp, esbuild): a person chose it.
+// Toolchain tells whether a project is one that other tools fetch by themselves to run it instead
+// of themselves: a package manager (npm, pnpm and corepack switch to what package.json's
+// packageManager or engines names) or a JavaScript runtime in a package. A package that a project
+// merely depends on to be built is none (typescript, node-gyp, esbuild): a person chose it.
 func (Protocol) Toolchain(project string) bool {
 	exact := []string{
 		"npm", "pnpm", "yarn", "corepack", "bun", "deno", "deno-bin", "node", "cnpm", "tnpm",

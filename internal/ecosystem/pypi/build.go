@@ -108,7 +108,7 @@ func (p project) inTree(name string) bool {
 	for _, folder := range p.paths {
 		below := path.Join(path.Clean("/"+folder), module)
 		at := "/" + name
-		beside := path.Dir(at) == path.Dir(below) && path.Dir(at) != "/" // of those at the top, see built
+		beside := path.Dir(at) == path.Dir(below) && path.Dir(at) != "/" // of those at the top, see builtCode
 		if at == below+".py" || strings.HasPrefix(at, below+"/") || beside {
 			return true
 		}

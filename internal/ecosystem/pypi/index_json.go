@@ -190,7 +190,7 @@ func readSidecar(v jsontext.Value, sha256 *string) error {
 	}
 }
 
-// checkPage is what must hold of the page as a whole.
+// checkPage checks what must hold of the page as a whole.
 func (p *jsonPage) checkPage() error {
 	switch {
 	case !strings.HasPrefix(p.meta.APIVersion, "1."):

@@ -185,7 +185,7 @@ func TestInspectWheelRefuses(t *testing.T) {
 		"a path by case":                        {foo("foo/a.py", "1", "foo/A.py", "2").recorded(), "only in case"},
 		"a path that leaves":                    {foo("../a.py", "1").recorded(), "leaves the archive"},
 
-		// What installers keep of RECORD, they remove when they uninstall.
+		// Installers remove at an uninstall what they keep of RECORD.
 		"a line for nothing":        {foo().with(metadata + wheelText + "foo/gone.py,,\n" + own), "does not have, in line 3"},
 		"a line for a signature":    {foo().with(metadata + wheelText + "foo-1.0.dist-info/RECORD.jws,,\n" + own), "does not have, in line 3"},
 		"a line for a folder":       {foo("foo/a.py", "").with(metadata + wheelText + recordLine("foo/a.py", "") + "\nfoo/,,\n" + own), "does not have, in line 4"},
@@ -311,7 +311,7 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// What a wheel brings is told by its paths, its entry points and its files' first bytes.
+// A wheel's content is told by its paths, its entry points and its files' first bytes.
 func TestWhatIsInsideOfAWheel(t *testing.T) {
 	got, err := inspectWheel(t, foo(
 		"foo/__init__.py", "", "foo/_speed.cpython-312-x86_64-linux-gnu.so", "x", "single.py", "", "native_top.abi3.so", "",

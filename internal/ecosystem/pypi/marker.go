@@ -89,7 +89,7 @@ func (m *marker) parseAnd() bool {
 	return holds
 }
 
-// parseOne is a comparison, or what stands in parentheses.
+// parseOne parses a comparison, or what stands in parentheses.
 func (m *marker) parseOne() bool {
 	if m.isAtWord("(") {
 		m.nextToken()

@@ -35,9 +35,9 @@ type recorded struct {
 	line      int
 }
 
-// readRecord reads RECORD: lines of path, digest and size, each path once. What
-// ends a line for some readers and not for others is refused, and so are quotes
-// within a field: each reader has rules of its own for them.
+// readRecord reads RECORD: lines of path, digest and size, each path once. A character that ends a
+// line for some readers and not for others is refused, and so are quotes within a field: each
+// reader has rules of its own for them.
 func readRecord(data []byte) (record, error) {
 	if !utf8.Valid(data) || bytes.ContainsFunc(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), strange) {
 		return nil, fault.Invalid("the wheel's RECORD has control characters, or is no text")
@@ -99,7 +99,7 @@ func (n *named) addPath(path string) {
 	n.count++
 }
 
-// takeLine is the line of a file of the wheel, which is in the list no longer. A line that says
+// takeLine takes the line of a file of the wheel from the list. A line that says
 // where the file lies below the root of the disk is one, too, unless another has its place, if
 // the file lies in a directory with the wheel's own name. pip keeps such lines and, outside of a
 // virtual environment, removes what they name when it uninstalls or upgrades: a wheel that

@@ -177,7 +177,7 @@ func appendSidecar(b []byte, digest string) []byte {
 	return append(appendQuoted(b, hexDigest(digest)), '}')
 }
 
-// appendQuoted appends a JSON string. What it is given was checked to be UTF-8.
+// appendQuoted appends a JSON string. Its argument was checked to be UTF-8.
 func appendQuoted(b []byte, s string) []byte {
 	q, err := jsontext.AppendQuote(b, s)
 	if err != nil { // not reached; an empty string breaks nothing

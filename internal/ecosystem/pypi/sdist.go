@@ -12,7 +12,7 @@ import (
 )
 
 // inspectSdist looks into a source distribution: one folder with a PKG-INFO of
-// the file's own release. What the release requires is what that says; a build
+// the file's own release. The release requires what that says; a build
 // may come to something else, which then is judged by itself.
 func inspectSdist(file ecosystem.File, content ecosystem.Content) (ecosystem.Inspection, error) {
 	var s sdist

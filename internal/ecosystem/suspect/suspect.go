@@ -154,7 +154,7 @@ func plainEncoding(name string) bool {
 	return false
 }
 
-// quoteAround is a line, or what of it is around the place at which it does the worst.
+// quoteAround quotes a line, or what of it is around the place at which it does the worst.
 func quoteAround(line string, at int) string {
 	const before = 30
 	if len(line) > maxQuote && at > before {

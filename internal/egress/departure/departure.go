@@ -1,7 +1,7 @@
 // Package departure keeps a request as it leaves the gateway, with the secrets that were put
 // into it, apart from the request that is judged, recorded and answered.
 //
-// Whoever tells something of a request (a record, a refusal, a log) has the one that the
+// All that tells something of a request (a record, a refusal, a log) has the one that the
 // client sent. The one with the secrets is a copy in a value that nothing can read: its one
 // way out is Send.
 package departure

@@ -25,8 +25,9 @@ func codingOf(h http.Header, fields ...string) string {
 	for _, field := range fields {
 		for _, value := range h.Values(field) {
 			for one := range strings.SplitSeq(strings.ToLower(value), ",") {
-				// Uploads to object stores have lengths between their pieces (aws-chunked). What takes
-				// those out takes no method from a body; others read it as it is, as we do.
+				// Uploads to object stores have lengths between their pieces (aws-chunked). A
+				// server that takes those out takes no method from a body; others read it as it is,
+				// as we do.
 				if one = strings.TrimSpace(one); one != "" && one != "identity" && one != "aws-chunked" {
 					all = append(all, one)
 				}

@@ -57,10 +57,10 @@ func (u *upstream) closeConn() {
 	}
 }
 
-// endTLS connects to the host, and gives the client's end of TLS: it is offered the protocol
+// terminateTLS connects to the host, and gives the client's end of TLS: it is offered the protocol
 // that the host has chosen of those that it speaks. A host that can't be reached is told
 // by an answer to each request. The client's refusal of the certificate is put on record.
-func (c *Carrier) endTLS(ctx context.Context, guest net.Conn) (*tls.Conn, error) {
+func (c *Carrier) terminateTLS(ctx context.Context, guest net.Conn) (*tls.Conn, error) {
 	conn := c.answerHandshake(ctx, guest)
 	within, cancel := context.WithTimeout(ctx, c.config.HeadTime)
 	defer cancel()

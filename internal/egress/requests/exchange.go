@@ -12,10 +12,10 @@ import (
 // Exchange sees what a connection's requests and their answers are. It may change them.
 // A connection's requests can be under way side by side.
 type Exchange interface {
-	// Outgoing sees a request that was judged, just before it is sent. What it sets is
-	// sent: fields of the client's own Connection header have been taken out already. It
-	// must not change where the request goes. An error ends the request: a *Refusal is
-	// recorded and told the client, any other is told in general words.
+	// Outgoing sees a request that was judged, just before it is sent. Fields that it sets are
+	// sent: fields of the client's own Connection header have been taken out already. It must not
+	// change where the request goes. An error ends the request: a *Refusal is recorded and told the
+	// client, any other is told in general words.
 	Outgoing(*http.Request) error
 	// Incoming sees an answer before any of it is handed in. An error takes its place,
 	// as with Outgoing. Answers below 200 are not seen.

@@ -50,7 +50,7 @@ func (c *Carrier) isAuthority(authority string) bool {
 	return lowerASCII(host) == c.config.Name
 }
 
-// lowerASCII is s with its ASCII letters in lower case, and no other ones.
+// lowerASCII returns s with its ASCII letters in lower case, and no other ones.
 func lowerASCII(s string) string {
 	b := []byte(s)
 	for i, c := range b {

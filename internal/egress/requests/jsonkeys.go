@@ -120,10 +120,10 @@ const framePrefix = 5
 // before takes a byte that is before a text in JSON and not of it: of a mark that it is UTF-8, or of what tells a message's length; false: it is
 // none. The first byte of a length is zero, and no JSON has such a byte, so nobody takes the one for the other.
 func (j *jsonKeys) before(c byte) bool {
-	return (j.framed || j.marked >= 0) && j.isBefore(c)
+	return (j.framed || j.marked >= 0) && j.takeBefore(c)
 }
 
-func (j *jsonKeys) isBefore(c byte) bool {
+func (j *jsonKeys) takeBefore(c byte) bool {
 	const mark = "\xef\xbb\xbf"
 	if j.marked >= 0 && j.marked < len(mark) {
 		if c == mark[j.marked] {

@@ -28,7 +28,7 @@ type Push struct {
 	Size   int64 // of the request's body; 0: not known
 }
 
-// holdPush reads what a push is about to change, and waits for a person's answer. What is
+// holdPush reads what a push is about to change, and waits for a person's answer. The body that is
 // sent then begins with the bytes that were read.
 func (c *Carrier) holdPush(r *http.Request, terms policy.RequestTerms) *Refusal {
 	body, refusal := plainBody(r)

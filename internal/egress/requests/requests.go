@@ -116,8 +116,8 @@ func New(c Config) *Carrier { return &Carrier{config: c, queue: httpqueue.New(c.
 // Passed is how many requests were passed on.
 func (c *Carrier) Passed() int64 { return c.passed.Load() }
 
-// Serve carries a connection until it ends; said is what was read of it already. What became
-// of its requests is in Done when it returns: nothing of them goes on behind it.
+// Serve carries a connection until it ends; said is what was read of it already. Done has what
+// became of its requests when it returns: nothing of them goes on behind it.
 func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	unread := c.unread(ctx)
@@ -152,7 +152,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	if c.config.Ended == nil {
 		one.offerConn(unread.overhear(one))
 	} else {
-		conn, err := c.endTLS(ctx, one)
+		conn, err := c.terminateTLS(ctx, one)
 		defer c.first.closeConn()
 		if err != nil {
 			_ = conn.Close() // the client has gone, or knows why

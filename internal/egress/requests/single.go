@@ -30,7 +30,7 @@ func Listen(conn net.Conn) net.Listener {
 	return one
 }
 
-// offerConn has Accept give a connection: this one, or what is spoken over it. Once.
+// offerConn makes Accept return a connection: this one, or what is spoken over it. Once.
 func (s *single) offerConn(conn net.Conn) { s.next <- conn }
 
 // Read implements net.Conn.
@@ -51,7 +51,7 @@ func (s *single) Close() error {
 	return s.Conn.Close()
 }
 
-// CloseWrite is the half-close by which the server lets its last answer arrive.
+// CloseWrite closes one half, by which the server lets its last answer arrive.
 func (s *single) CloseWrite() error {
 	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -181,7 +181,7 @@ const (
 	atStar                     // in such a one behind a star
 )
 
-// leads are the places that leadIn.next gives, by where it stands and the byte: to look these up costs a tenth of that.
+// leads are the places that leadIn.nextState gives, by where it stands and the byte: to look these up costs a tenth of that.
 var leads = func() (all [2 * atStar][256]leadIn) { //nolint:gochecknoglobals // a constant
 	for l := range all {
 		for c := range all[l] {

@@ -75,8 +75,7 @@ func (u *unread) overhear(conn net.Conn) net.Conn {
 	return &one
 }
 
-// watchState is the server's hook. It is told the end after all else. What is spoken over HTTP/2 is not
-// overheard: settle tells of that.
+// watchState serves as the server's hook. It is told the end after all else. HTTP/2 is not overheard: settle tells of that.
 func (u *unread) watchState(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:

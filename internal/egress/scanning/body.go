@@ -206,7 +206,7 @@ func (h *heldBody) nextPiece() {
 	}
 }
 
-// takePiece has a piece looked through. What goes out is on record.
+// takePiece has a piece looked through. All that goes out is on record.
 func (h *heldBody) takePiece(got piece) {
 	out, found := h.scanner.Write(got.bytes)
 	if got.err != nil {

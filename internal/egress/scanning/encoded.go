@@ -94,7 +94,7 @@ type readBeginning struct {
 // Close implements io.Closer.
 func (b *readBeginning) Close() error { return b.rest.Close() }
 
-// scanned looks through a text of the body; see look.text.
+// scanned looks through a text of the body; see look.lookThroughText.
 func (l *look) scanned(text []byte, whole bool) (clean []byte, err error) {
 	out, err := l.lookThroughText("body", string(text), whole)
 	return []byte(out), err

@@ -59,7 +59,7 @@ func (l *look) stepsByPlace() map[requestparts.Place]func(requestparts.Place) er
 	}
 }
 
-// behind looks at nothing: a body's end does, see look.end.
+// behind looks at nothing: a body's end does, see look.lookBehindBody.
 func behind(requestparts.Place) error { return nil }
 
 // partsOfHead are those of the head in a place.
@@ -150,7 +150,7 @@ func (l *look) lookThroughWhole(parts []requestparts.Part) error {
 // there.
 func (l *look) encodedIn(at requestparts.Place) []requestparts.Part {
 	return slices.DeleteFunc(l.partsOfHead(at), func(p requestparts.Part) bool {
-		return !p.Meant || p.Name == "Authorization" // of which the parts are looked at by basic
+		return !p.Meant || p.Name == "Authorization" // of which the parts are looked at by lookIntoBasic
 	})
 }
 
@@ -241,7 +241,7 @@ func (l *look) trailer() error {
 	return l.fields("trailer ", l.request.Trailer)
 }
 
-// tellFindings puts what was found on record. What is blocked is an error: the refusal.
+// tellFindings puts what was found on record. A block is an error: the refusal.
 func (l *look) tellFindings(where string, found []dlp.Finding) error {
 	fresh := l.selectNews(where, found)
 	blocked := len(found) > 0 && found[len(found)-1].Outcome == dlp.Block

@@ -9,8 +9,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
-// joined is a body in pieces with their lengths, in which a value may lie over two of them. What
-// may be a value's beginning waits for the rest: no client of such an upload waits for an answer
+// joined is a body in pieces with their lengths, in which a value may lie over two of them. The
+// possible beginning of a value waits for the rest: no client of such an upload waits for an answer
 // before its end. One goroutine reads.
 type joined struct {
 	io.ReadCloser

@@ -118,7 +118,7 @@ func (v *scannedVisit) currentTerms(ctx context.Context) (dlp.Plan, []string, er
 	return v.plan, v.known, nil
 }
 
-// selectNews are those findings that have to be told: what is on record need not be again, but
+// selectNews selects those findings that have to be told: what is on record need not be again, but
 // for what is blocked, whose client is told the record's id.
 func (v *scannedVisit) selectNews(where string, found []dlp.Finding) []dlp.Finding {
 	v.mu.Lock()

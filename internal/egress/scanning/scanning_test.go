@@ -343,7 +343,7 @@ func packed(t *testing.T, coding, text string) []byte {
 	return b.Bytes()
 }
 
-// TestEncodedBodies are looked into, and sent as they came or not at all. What can't be
+// TestEncodedBodies are looked into, and sent as they came or not at all. A body that can't be
 // looked into is on record as that, and is not sent where anything would be kept back.
 func TestEncodedBodies(t *testing.T) {
 	h := newHost(t, false)

@@ -12,7 +12,7 @@ type Server struct {
 	done    bool
 }
 
-// Take reads p; all of it may be passed on. What comes once it is done is not looked at.
+// Take reads p; all of it may be passed on. Bytes that come once it is done are not looked at.
 // An alert may come before, as some servers warn that they do not know a name.
 func (s *Server) Take(p []byte) (done bool, err error) {
 	s.message.most = maxServer

@@ -22,7 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
-// What a stage reads and writes in its folder.
+// The files that a stage reads and writes in its folder.
 const (
 	taskName = "task.json"
 	bornName = "born.json" // written when the container runs

@@ -86,7 +86,7 @@ func (f *finding) whyWeak() string {
 	return b.String()
 }
 
-// findService is what a probe found of the service that is there now.
+// findService returns what a probe found of the service that is there now.
 func (e *Engine) findService(ctx context.Context) (*finding, error) {
 	if e.uid != 0 {
 		return nil, fault.New(fault.ErrUnavailable, "the engine docker needs a daemon that is root, for the mounts of its sandboxes; gvisor runs without")

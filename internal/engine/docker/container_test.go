@@ -28,9 +28,9 @@ func described(t *testing.T, r runtimeOf) (e *Engine, host *container.HostConfig
 	return e, c.HostConfig
 }
 
-// TestAContainerIsDescribedWithItsWalls: whatever a service does with a description, this one
-// asks for every wall and every limit, with both kinds of runtimes. What they are worth, the
-// suite and the containment tests show with a real service.
+// TestAContainerIsDescribedWithItsWalls: whatever a service does with a description, this one asks
+// for every wall and every limit, with both kinds of runtimes. The suite and the containment tests
+// show with a real service what they are worth.
 func TestAContainerIsDescribedWithItsWalls(t *testing.T) {
 	t.Parallel()
 	for _, r := range []runtimeOf{{name: "runc"}, {name: "walled", ownKernel: true}} {

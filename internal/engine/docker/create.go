@@ -30,7 +30,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	return e.makeInstance(ctx, spec, "")
 }
 
-// makeInstance is Create, with an archive of what the writable layer holds, or "".
+// makeInstance does what Create does, with an archive of what the writable layer holds, or "".
 func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
 	spec, err := hostproc.Complete(spec)
 	if err != nil {
@@ -61,7 +61,7 @@ func (e *Engine) startInstance(ctx context.Context, spec engine.Spec, r runtimeO
 	if err := writeJSON(filepath.Join(dir, specName), spec); err != nil {
 		return nil, err
 	}
-	container, err := e.describeContainer(ctx, spec, r, dir, upper)
+	container, err := e.createContainer(ctx, spec, r, dir, upper)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func (e *Engine) startInstance(ctx context.Context, spec engine.Spec, r runtimeO
 	return inst, nil
 }
 
-// describeContainer lays the ground and has the service make the container, which it does not start.
-func (e *Engine) describeContainer(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (id string, err error) {
+// createContainer lays the ground and has the service make the container, which it does not start.
+func (e *Engine) createContainer(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (id string, err error) {
 	s, err := e.dialService(ctx)
 	if err != nil {
 		return "", err

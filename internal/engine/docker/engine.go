@@ -107,7 +107,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	}
 }
 
-// dialService is dial of the service, unless a sandbox could have put somebody there who listens in its place.
+// dialService dials the service, unless a sandbox could have put somebody there who listens in its place.
 func (e *Engine) dialService(ctx context.Context) (service, error) {
 	if err := e.checkSocket(); err != nil {
 		return service{}, err
@@ -115,7 +115,7 @@ func (e *Engine) dialService(ctx context.Context) (service, error) {
 	return dialHost(ctx, e.cfg.Host)
 }
 
-// checkSocket is fault.ErrUnavailable where a sandbox may listen at the service's socket, or could: it would be asked in
+// checkSocket returns fault.ErrUnavailable where a sandbox may listen at the service's socket, or could: it would be asked in
 // the service's place, and be shown the paths of the host that other sandboxes have.
 func (e *Engine) checkSocket() error {
 	if e.cfg.Writable == nil {

@@ -63,7 +63,7 @@ type rootEntry struct {
 }
 
 // layGround makes everything, and tells what the root's top directory has. It must run within
-// the service's mounts. What it made before an error, taken takes away.
+// the service's mounts. taken takes away what it made before an error.
 func (g ground) layGround(ctx context.Context, p groundPlan) ([]rootEntry, error) {
 	if err := os.MkdirAll(filepath.Dir(g.place), 0o700); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (g ground) layDisk(ctx context.Context, blanks mounts.Blanks, file string, 
 }
 
 // layBinds shows the paths of the host, and what is mounted below them, with the owner of the
-// host as the sandbox's. What lies over a part of one, or hides it, is laid over that part: the
+// host as the sandbox's. A mount that lies over a part of one, or hides it, is laid over that part: the
 // service mounts by name, and whoever may write there could lead it elsewhere.
 func (g ground) layBinds(p groundPlan) error {
 	pins := mounts.Pins{Mounts: slices.Concat(p.binds, p.hidden), At: g.bindPlace, Empty: g.emptyDir(), Attributes: bindAttributes}
@@ -159,7 +159,7 @@ func translated(o engine.Owner, root unix.Stat_t) mounts.Translation {
 
 // ownerMapping shows the host's owner as the sandbox's user, and all others as nobody:
 // without a user namespace, root inside is the host's number of root, whose files a mount
-// must not show as its own. What root inside makes is nobody's on the host.
+// must not show as its own. Files that root inside makes are nobody's on the host.
 func ownerMapping(o engine.Owner) (uids, gids []specs.LinuxIDMapping) {
 	of := func(host, inside int) []specs.LinuxIDMapping {
 		all := []specs.LinuxIDMapping{{ContainerID: nobodysID, HostID: 0, Size: 1}}

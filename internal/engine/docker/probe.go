@@ -133,7 +133,7 @@ func (e *Engine) lookInside(ctx context.Context, s service, spec engine.Spec, r 
 	if err := os.MkdirAll(e.cfg.StateDir, 0o700); err != nil {
 		return seen{}, err
 	}
-	id, err := e.describeContainer(ctx, spec, r, folder, "")
+	id, err := e.createContainer(ctx, spec, r, folder, "")
 	if err != nil {
 		return seen{}, err
 	}

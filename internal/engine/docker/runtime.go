@@ -48,7 +48,7 @@ func (r runtimeOf) guestEnvironment() []string {
 }
 
 // strength of a runtime's wall, by what its name or program says it is; 0 is none that we
-// know. What it claims is believed after a probe only.
+// know. Its claim is believed after a probe only.
 func strength(name, program string) int {
 	said := strings.ToLower(name + " " + program)
 	switch {

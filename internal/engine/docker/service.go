@@ -44,8 +44,7 @@ func connectService(host string) (service, error) {
 	return service{Client: c, socket: socket}, nil
 }
 
-// dialHost connects and agrees on a version of the API. What does not answer is
-// fault.ErrUnavailable with the remedy.
+// dialHost connects and agrees on a version of the API. A service that does not answer is fault.ErrUnavailable with the remedy.
 func dialHost(ctx context.Context, host string) (service, error) {
 	s, err := connectService(host)
 	if err != nil {

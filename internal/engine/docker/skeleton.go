@@ -161,8 +161,7 @@ func (e *Engine) leftBehind(ctx context.Context) (map[string][]string, error) {
 	return all, nil
 }
 
-// removeOrphans removes containers of sandboxes that have no files any more. What it can't
-// remove, the next look finds again.
+// removeOrphans removes containers of sandboxes that have no files any more. The next look finds again what it can't remove.
 func (e *Engine) removeOrphans(ctx context.Context) error {
 	left, err := e.leftBehind(ctx)
 	if err != nil || len(left) == 0 {

@@ -106,7 +106,7 @@ func packed(ctx context.Context, t task) error {
 	return s.withinMounts(ctx, func() error { return layer.Pack(ground{place: t.Place}.filesDir(0), t.To, layer.Owners{}) })
 }
 
-// letGoOn is the stage that has a container go on.
+// letGoOn lets a container go on, as a stage.
 func letGoOn(ctx context.Context, t task) error {
 	s, err := dialHost(ctx, t.Host)
 	if err != nil {

@@ -268,7 +268,7 @@ func (d *daemon) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	// What it starts dies with it, if a test is killed in the middle.
+	// A process that it starts dies with it, if a test is killed in the middle.
 	d.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/sbin/dockerd", "--config-file", filepath.Join(d.dir, "config.json"))
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}

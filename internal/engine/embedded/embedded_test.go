@@ -21,7 +21,7 @@ func TestStage(t *testing.T) {
 	}
 }
 
-// What is embedded, if anything, is a program.
+// An embedded file, if there is one, is a program.
 func TestEmbedded(t *testing.T) {
 	data, err := Stage()
 	if err != nil || data != nil && !strings.HasPrefix(string(data), "\x7fELF") {

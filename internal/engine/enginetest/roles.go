@@ -65,7 +65,7 @@ func StageArgv(t *testing.T) []string {
 	return []string{self, roleStage}
 }
 
-// runKeeper is the keeper. It ends when its test's process does, whose end of its standard input is closed then. The
+// runKeeper runs the keeper. It ends when its test's process does, whose end of its standard input is closed then. The
 // kernel's signal at a parent's death would come when the thread that started the keeper ends, and a test's threads do:
 // engines end those that have taken a user or a namespace.
 func runKeeper(socket string) error {

@@ -60,7 +60,7 @@ type Subject struct {
 	// not its own, too.
 	WeakHost string
 	// Elevated is the agent's program on the host, for an engine whose instances are
-	// engine.Elevator; "" for others.
+	// engine.PrivilegedRunner; "" for others.
 	Elevated string
 	// Traces lists what is on the host of an id, beyond what the suite can
 	// see by itself: control groups, records, sockets.
@@ -218,7 +218,7 @@ func (b *box) configureNames(names ...string) {
 	}
 }
 
-// readLog is what PID 1 and the engine wrote.
+// readLog reads what PID 1 and the engine wrote.
 func (b *box) readLog() string {
 	var all strings.Builder
 	for _, path := range b.Traces(b.id) {

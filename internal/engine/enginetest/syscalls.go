@@ -76,7 +76,7 @@ func SystemCalls(t *testing.T, repository string) map[string]string {
 	return all
 }
 
-// CallClasses are what that program says of each call, by name. Any error but two is one of a
+// CallClasses returns what that program says of each call, by name. Any error but two is one of a
 // call that was made.
 func CallClasses(t *testing.T, calls map[string]string, output string) map[string]string {
 	t.Helper()

@@ -1,9 +1,8 @@
-// Package fake runs PID 1 as a plain process of the host, for tests of what is
-// above engines. It is a real engine in every respect but one: nothing is
-// isolated or limited, and it declares so, which keeps it from being chosen for
-// a sandbox. It freezes by stopping the process, which keeps its memory; the
-// image stands for that process and holds nothing else. What it keeps without
-// memory, snapshots among it, are the files of one directory, see Engine.Own.
+// Package fake runs PID 1 as a plain process of the host, for tests of what is above engines. It is
+// a real engine in every respect but one: nothing is isolated or limited, and it declares so, which
+// keeps it from being chosen for a sandbox. It freezes by stopping the process, which keeps its
+// memory; the image stands for that process and holds nothing else. Without memory it keeps, also
+// as snapshots, the files of one directory, see Engine.Own.
 //
 // Roots and mounts are not shown: Spec.Init is a path on the host.
 package fake
@@ -76,7 +75,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	return e.createInstance(ctx, spec, func(string) error { return nil })
 }
 
-// createInstance is Create with what fill puts into the directory of the instance's own
+// createInstance does what Create does, with what fill puts into the directory of the instance's own
 // files.
 func (e *Engine) createInstance(ctx context.Context, spec engine.Spec, fill func(own string) error) (engine.Instance, error) {
 	if err := checkSpec(spec); err != nil {

@@ -81,16 +81,16 @@ func (e *Engine) runscStarts(ctx context.Context) error {
 	if p := e.probed; p != nil && os.SameFile(p, info) && p.Size() == info.Size() && p.ModTime().Equal(info.ModTime()) {
 		return nil
 	}
-	if err := e.namespacesWork(ctx, name); err != nil {
+	if err := e.tryNamespaces(ctx, name); err != nil {
 		return err
 	}
 	e.probed = info
 	return nil
 }
 
-// namespacesWork starts runsc in the kinds of namespaces that a sandbox gets.
-// What forbids them is looked up only after that failed.
-func (e *Engine) namespacesWork(ctx context.Context, name string) error {
+// tryNamespaces starts runsc in the kinds of namespaces that a sandbox gets.
+// The reason is looked up only after that failed.
+func (e *Engine) tryNamespaces(ctx context.Context, name string) error {
 	cmd := exec.CommandContext(ctx, name, "--version")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID,

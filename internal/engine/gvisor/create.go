@@ -31,7 +31,7 @@ const (
 // handleState is what a Handle carries.
 type handleState struct {
 	Grouped bool `json:"grouped"` // there is a control group
-	// What runsc's flags are made of, for a restore.
+	// The parts of runsc's flags, for a restore.
 	DiskBytes int64 `json:"disk_bytes,omitempty"`
 	Weak      bool  `json:"weak,omitempty"`
 	Filled    bool  `json:"filled,omitempty"` // the root's writable layer was filled at the start
@@ -55,7 +55,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	return e.makeInstance(ctx, spec, processBeginning{command: []string{"run", "--detach"}})
 }
 
-// makeInstance is Create for every beginning. The spec is complete.
+// makeInstance does what Create does, for every beginning. The spec is complete.
 func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, begin processBeginning) (engine.Instance, error) {
 	if _, err := e.runscThere(); err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func (i *Instance) Elevate(ctx context.Context, p engine.Elevated) (code int, er
 	}
 	defer program.Close()
 	b := bundle{dir: i.engine.instanceDir(i.id)}
-	described, err := b.describeProcess(elevated(p))
+	described, err := b.writeProcess(elevated(p))
 	if err != nil {
 		return 0, err
 	}
@@ -85,8 +85,8 @@ func elevated(p engine.Elevated) *specs.Process {
 	}
 }
 
-// describeProcess writes a process for runsc to a file of its own.
-func (b bundle) describeProcess(p *specs.Process) (path string, err error) {
+// writeProcess writes a process for runsc to a file of its own.
+func (b bundle) writeProcess(p *specs.Process) (path string, err error) {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return "", err

@@ -139,7 +139,7 @@ func (i *Instance) restore(ctx context.Context, dir string) error {
 	}
 	again := i.restoring
 	if filesOnly(dir) {
-		again = i.startAnew
+		again = i.prepareLaunch
 	}
 	launch, err := again(dir)
 	if err != nil {

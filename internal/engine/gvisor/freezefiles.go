@@ -34,9 +34,9 @@ func filesOnly(dir string) bool {
 // filled tells whether the root's writable layer was filled at a start.
 func (i *Instance) filled(b bundle) bool { return i.state.Filled || b.refilled() }
 
-// startAnew is the runsc command that starts the instance on the files in dir. It has
+// prepareLaunch prepares the runsc command that starts the instance on the files in dir. It has
 // another boot's id from then on.
-func (i *Instance) startAnew(dir string) (keeper.Launch, error) {
+func (i *Instance) prepareLaunch(dir string) (keeper.Launch, error) {
 	b := bundle{dir: i.engine.instanceDir(i.id)}
 	if err := errors.Join(b.beBorn(), b.fillUpper(filepath.Join(dir, upperName))); err != nil {
 		return keeper.Launch{}, err

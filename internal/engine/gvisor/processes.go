@@ -41,7 +41,7 @@ func (e *Engine) processes(id string) ([]process.ID, error) {
 	return []process.ID{e.findProcess(record.Sandbox.Pid, id), e.findProcess(record.Gofer, id)}, nil
 }
 
-// findProcess is the process that has a number, if it is runsc's for this sandbox.
+// findProcess finds the process that has a number, if it is runsc's for this sandbox.
 func (e *Engine) findProcess(pid int, id string) process.ID {
 	now, err := process.Of(pid)
 	if err != nil || !e.strays(id).Serves(now) || !now.Is() {

@@ -106,9 +106,9 @@ func (e *Engine) agentDigest(spec engine.Spec) (string, error) {
 	return e.images.File(path)
 }
 
-// checkSnapshot tells whether an instance of spec can be started from the snapshot. What
-// is in memory can't be changed from outside: its mounts and the size of its
-// disk. Files alone need the same root under them.
+// checkSnapshot tells whether an instance of spec can be started from the snapshot. The state in
+// memory can't be changed from outside: its mounts and the size of its disk. Files alone need the
+// same root under them.
 func (e *Engine) checkSnapshot(r snapshotRecipe, spec engine.Spec) error {
 	old := r.Spec
 	no := func(format string, args ...any) error {

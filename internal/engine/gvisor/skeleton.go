@@ -17,8 +17,7 @@ import (
 
 // How large a top-level directory of a directory root may be to be copied for
 // each sandbox. A copy is writable, has the right owners, and can be given
-// mount points without a write to the template. What is larger is shown
-// read-only instead; an image has no such difference.
+// mount points without a write to the template. A larger directory is shown read-only instead; an image has no such difference.
 const (
 	skeletonEntries = 3000
 	skeletonBytes   = 16 << 20
@@ -104,7 +103,7 @@ func (s *skeleton) copyEntry(path string, entry fs.DirEntry, err error) error {
 		if err := os.Symlink(link, target); err != nil {
 			return err
 		}
-		return s.ownCopy(path, target)
+		return s.chownCopy(path, target)
 	case info.Mode().IsRegular():
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -121,11 +120,11 @@ func (s *skeleton) copyEntry(path string, entry fs.DirEntry, err error) error {
 	if err := os.Chmod(target, info.Mode()&(fs.ModePerm|fs.ModeSticky)); err != nil {
 		return err
 	}
-	return s.ownCopy(path, target)
+	return s.chownCopy(path, target)
 }
 
-// ownCopy gives the copy the host ids that the sandbox sees as the template's.
-func (s *skeleton) ownCopy(path, target string) error {
+// chownCopy gives the copy the host ids that the sandbox sees as the template's.
+func (s *skeleton) chownCopy(path, target string) error {
 	if os.Geteuid() != 0 {
 		return nil // All is the user's own, and stays so.
 	}

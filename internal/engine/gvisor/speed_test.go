@@ -94,7 +94,7 @@ func speed(t *testing.T, s *enginetest.Subject, script string, rounds int) {
 		float64(size)/1e6, spread(snapshots), spread(first), spread(answers), spread(cpu), spread(creates), spread(destroys))
 }
 
-// createAndAsk is what a restore is to be compared with.
+// createAndAsk creates a sandbox and asks it something, which a restore is to be compared with.
 func createAndAsk(t *testing.T, s *enginetest.Subject, id string) error {
 	t.Helper()
 	inst, err := s.Engine.Create(t.Context(), s.Spec(id))

@@ -56,7 +56,7 @@ func orElse[T int | int64 | float64](n, otherwise T) T {
 }
 
 func checkRoot(root engine.Root) error {
-	if !cleanPath(root.Path) {
+	if !isCleanPath(root.Path) {
 		return fault.Invalid("the root %q must be a clean absolute path", root.Path)
 	}
 	info, err := os.Stat(root.Path)
@@ -79,7 +79,7 @@ func checkRoot(root engine.Root) error {
 }
 
 func checkMount(m engine.Mount) error {
-	if !cleanPath(m.Destination) || m.Destination == "/" {
+	if !isCleanPath(m.Destination) || m.Destination == "/" {
 		return fault.Invalid("the mount destination %q must be a clean absolute path other than /", m.Destination)
 	}
 	if m.Source == "" {
@@ -88,7 +88,7 @@ func checkMount(m engine.Mount) error {
 		}
 		return nil
 	}
-	if !cleanPath(m.Source) {
+	if !isCleanPath(m.Source) {
 		return fault.Invalid("the mount source %q must be a clean absolute path", m.Source)
 	}
 	source, err := m.Open()
@@ -102,8 +102,8 @@ func checkMount(m engine.Mount) error {
 	return nil
 }
 
-// cleanPath tells whether a path is absolute and as short as can be.
-func cleanPath(path string) bool {
+// isCleanPath tells whether a path is absolute and as short as can be.
+func isCleanPath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && !strings.ContainsAny(path, "\x00\n")
 }
 

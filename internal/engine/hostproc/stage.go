@@ -95,8 +95,8 @@ func (h *Home) BridgeGroup(share, id string) (*cgroup.Group, error) {
 // keepersLink is by what the keeper starts its own program.
 const keepersLink = "/proc/self/exe"
 
-// enterGroup has a program join the group before it is one.
-func (s staging) enterGroup(argv []string) []string {
+// argvInGroup returns the words that have a program join the group before it is one.
+func (s staging) argvInGroup(argv []string) []string {
 	if s.group == nil {
 		return argv
 	}
@@ -139,7 +139,7 @@ func (h *Home) Freeze(ctx context.Context, f keeper.Freeze) error {
 	defer h.endStaging(s)
 	steps := make([][]string, 0, len(f.Steps))
 	for _, argv := range f.Steps {
-		steps = append(steps, s.enterGroup(argv))
+		steps = append(steps, s.argvInGroup(argv))
 	}
 	f.Steps = steps
 	return s.explainBound(h.keeper.Freeze(ctx, f))

@@ -75,7 +75,7 @@ func Seal(dir, sandbox string) error {
 	if err != nil {
 		return err
 	}
-	// Whoever keeps the image brings its files to the disk, the seal with them.
+	// The keeper of the image brings its files to the disk, the seal with them.
 	if err := atomicfile.ReplaceVolatile(filepath.Join(dir, sealName), data, 0o600); err != nil {
 		return fmt.Errorf("seal the image of sandbox %s: %w", sandbox, err)
 	}

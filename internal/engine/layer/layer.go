@@ -6,9 +6,9 @@
 // under it is *opaque*. The stream is a tar whose owners are the sandbox's. The content of a
 // file in it is a number of *pieces*, because what a sandbox says is a terabyte may be a
 // single block: each piece is its offset, its length (8 bytes each, the most significant
-// first) and that many bytes. What else belongs to an entry is in records of its own (PAX).
+// first) and that many bytes. The rest of an entry is in records of its own (PAX).
 //
-// What a layer says comes from a sandbox; who writes the stream is Cofferdam. Sockets and
+// A layer's content comes from a sandbox; Cofferdam writes the stream. Sockets and
 // the rights that file capabilities give are not kept.
 package layer
 

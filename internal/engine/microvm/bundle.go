@@ -22,8 +22,7 @@ import (
 // logName is what the stage, the monitor, the kernel and the agent write to.
 const logName = "microvm.log"
 
-// bundle is the layout of an instance's files. What the monitor may touch is in a folder of
-// its own.
+// bundle is the layout of an instance's files. The files that the monitor may touch are in a folder of their own.
 type bundle struct {
 	dir string
 }

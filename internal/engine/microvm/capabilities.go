@@ -63,7 +63,7 @@ func firstOf(paths ...string) string {
 	return ""
 }
 
-// mkfs are the programs that make disks and images.
+// mkfsDisk finds the program that makes disks; mkfsImage the one that makes images.
 func mkfsDisk() string {
 	return firstOf("/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4")
 }

@@ -44,7 +44,7 @@ func (c carrier) dialControl(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), carrierName))
 }
 
-// runCarrier is a carrier's life. Its arguments are the machine's socket and the port.
+// runCarrier runs a carrier. Its arguments are the machine's socket and the port.
 func runCarrier(args []string) error {
 	if len(args) != 2 {
 		return fault.Invalid("a carrier takes a socket and a port, not %q", args)

@@ -20,7 +20,7 @@ type choice struct {
 
 func (c choice) monitor() monitor { return monitorOf(c.kind, c.program) }
 
-// What to do about a monitor that is not there.
+// The remedy for a monitor that is not there.
 const (
 	getQEMU        = "install the package qemu-system-x86"
 	getFirecracker = "put the program of a release of Firecracker at /usr/local/bin/firecracker"

@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 )
 
-// What a machine has beside what its sandbox was given.
+// The parts that a machine has beside what its sandbox was given.
 const (
 	ownMemory  = 320 << 20 // of the host, for the monitor itself
 	leanMemory = 144 << 20 // the same, of a machine that has more memory than it may use
@@ -45,7 +45,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	return e.makeInstance(ctx, spec, machineBeginning{})
 }
 
-// makeInstance is Create for every beginning. The spec is complete.
+// makeInstance does what Create does, for every beginning. The spec is complete.
 func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, begin machineBeginning) (engine.Instance, error) {
 	h, err := e.available(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (e *Engine) beginMachine(ctx context.Context, spec engine.Spec, h *host, l 
 	return inst, e.awaitAgent(ctx, spec.ID)
 }
 
-// planStage is what the stage is to do.
+// planStage plans what the stage is to do.
 func (e *Engine) planStage(spec engine.Spec, h *host, l layout, uid int, begin machineBeginning) stagePlan {
 	p := stagePlan{
 		Kind: h.kind, Program: h.program, Carrier: e.cfg.Stage[1:], Device: e.device, UID: uid, Kernel: h.image, Root: spec.Root.Path, Disks: l.disks, Images: len(l.images), Env: programEnvironment(),

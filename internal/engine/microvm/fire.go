@@ -218,7 +218,7 @@ func (f fire) confined(pid int) error {
 // carrier is what carries a channel, as its stage tells it what to do.
 type carrier struct{ b bundle }
 
-// What a carrier is told.
+// The words that a carrier is told.
 const (
 	carryOn   = "on"   // connect, or do again
 	carryHold = "hold" // lose the connection, and say where the channel is

@@ -178,7 +178,7 @@ func (i *Instance) restore(ctx context.Context, dir string, contents engine.Cont
 		return err
 	}
 	if known.Frozen {
-		// What a restore that failed left of itself.
+		// The files that a restore that failed left behind.
 		if err := errors.Join(e.killStrays(ctx, i.id), i.prepareDisks(ctx, dir, contents)); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (i *Instance) prepareDisks(ctx context.Context, dir string, contents engine
 		if err := os.Remove(b.diskFile(n)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		packed := filepath.Join(dir, packName(n))
+		packed := filepath.Join(dir, packedDiskName(n))
 		_, err := os.Lstat(packed)
 		if err == nil {
 			err = unpack(packed, b.diskFile(n))

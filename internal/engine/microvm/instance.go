@@ -56,7 +56,7 @@ func (i *Instance) Wait(ctx context.Context) (engine.Exit, error) {
 	return ending(exit, []byte(exit.Words)), nil
 }
 
-// What the kernel says when it ends.
+// The words of the kernel when it ends.
 var (
 	agentEnded = regexp.MustCompile(`Kernel panic - not syncing: Attempted to kill init! exitcode=0x([0-9a-f]{8})`)
 	panicked   = regexp.MustCompile(`Kernel panic - not syncing: (.*)`)

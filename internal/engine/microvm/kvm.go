@@ -48,7 +48,7 @@ func (v kvmVerdict) whyAndRemedy() string {
 	return string(v)
 }
 
-// What the kernel's interface is made of: linux/kvm.h.
+// The numbers of the kernel's interface: linux/kvm.h.
 const (
 	kvmGetAPIVersion   = 0xae00
 	kvmCreateVM        = 0xae01

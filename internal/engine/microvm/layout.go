@@ -26,7 +26,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
-// What of the host's files is copied into a machine.
+// The files of the host that are copied into a machine.
 const (
 	mostCopied  = 1 << 30 // bytes of a folder, each file in whole blocks
 	imageBlock  = 4 << 10
@@ -159,7 +159,7 @@ func readAs(ctx context.Context, source *hostpath.Path, o engine.Owner) ([]byte,
 	if info, err := os.Stat(source.Proc()); err != nil || info.Size() > mostFile {
 		return nil, errors.Join(err, tooLong(source))
 	}
-	// Whoever may write to it may have it grow after it was measured.
+	// A sandbox that may write to it may have it grow after it was measured.
 	cmd := exec.CommandContext(ctx, "/usr/bin/head", "-c", strconv.Itoa(mostFile+1), "--", sourceFD)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr, cmd.Env = &out, &said, asOwner(o), programEnvironment()
@@ -203,8 +203,8 @@ func hiddenIn(folder engine.Mount, all []engine.Mount) (hidden, below []engine.M
 	return hidden, below
 }
 
-// copyFolder makes an image of a folder, as the host's user, whose files become the owner's. What is
-// hidden in it is not in the image: root inside could look below what the machine lays over it.
+// copyFolder makes an image of a folder, as the host's user, whose files become the owner's. Hidden
+// files are not in the image: root inside could look below what the machine lays over it.
 func copyFolder(ctx context.Context, m folderImage, o engine.Owner, to string) error {
 	if len(m.hidden)+len(m.below) == 0 {
 		source, err := m.Open()
@@ -256,7 +256,7 @@ func runAside(f func() error) error {
 	return <-done
 }
 
-// copySource is copyFolder of what was opened.
+// copySource copies, as copyFolder does, what was opened.
 func copySource(ctx context.Context, source *hostpath.Path, o engine.Owner, to string) error {
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -279,7 +279,7 @@ func copySource(ctx context.Context, source *hostpath.Path, o engine.Owner, to s
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	// Whoever may write to the folder may have it grow after it was measured.
+	// A sandbox that may write to the folder may have it grow after it was measured.
 	bounded := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: mostImage, Max: mostImage}, nil)
 	if bounded != nil {
 		_ = cmd.Process.Kill()

@@ -356,7 +356,7 @@ func TestPackedDisk(t *testing.T) {
 	if err != nil || len(whole) > 16<<10 {
 		t.Errorf("texts in three blocks, beside blocks of zeros, take %d bytes (%v)", len(whole), err)
 	}
-	// What is cut short or was changed to say too much is refused.
+	// A kernel that is cut short or was changed to say too much is refused.
 	for name, bad := range map[string][]byte{
 		"no magic": []byte("something else altogether"), "cut": whole[:len(whole)-9], "cut early": whole[:30],
 		"a huge part": append(bytes.Clone(whole[:24]), bytes.Repeat([]byte{0x7f}, 16)...),

@@ -21,8 +21,8 @@ const (
 	machineName = "machine" // memory and devices, as the monitor wrote them
 )
 
-// packName is a disk of an image.
-func packName(n int) string { return diskName(n) + ".packed" }
+// packedDiskName names a disk of an image, packed.
+func packedDiskName(n int) string { return diskName(n) + ".packed" }
 
 const (
 	recipeVersion = 1
@@ -73,12 +73,12 @@ func (i *Instance) recipe(ctx context.Context, contents engine.Contents) (imageR
 // packedDisks are the names of the packed disks of an image with what is at those places in an
 // instance's own folder.
 func (r imageRecipe) packedDisks() map[string]string {
-	found := map[string]string{packName(0): diskName(0)}
+	found := map[string]string{packedDiskName(0): diskName(0)}
 	if r.Contents == engine.ContentsFiles {
 		return found
 	}
 	for n := range r.Disks {
-		found[packName(n)] = diskName(n)
+		found[packedDiskName(n)] = diskName(n)
 	}
 	for _, n := range r.Images {
 		found[copiedName(n)+".packed"] = copiedName(n)
@@ -108,7 +108,7 @@ func readRecipe(dir string) (imageRecipe, error) {
 	return r, nil
 }
 
-// checkSpec tells whether an instance of spec can be started from the image. What is in memory
+// checkSpec tells whether an instance of spec can be started from the image. The state in memory
 // can't be changed from outside. Files alone need the same root under them.
 func (r imageRecipe) checkSpec(spec engine.Spec, h *host, agent string) error {
 	old := r.Spec

@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
-// What a stage does.
+// The tasks of a stage.
 const (
 	doStart    = "start"    // shut the monitor in and start it, in the control groups of some files
 	doSave     = "save"     // have the machine stand still, and write it and its disks

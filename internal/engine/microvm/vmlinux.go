@@ -70,7 +70,7 @@ const (
 	mostKernel = 512 << 20
 )
 
-// unpackKernel is the ELF image in a compressed kernel.
+// unpackKernel unpacks the ELF image in a compressed kernel.
 func unpackKernel(packed []byte) ([]byte, error) {
 	if len(packed) < atPayload+8 || string(packed[atMagic:atMagic+4]) != "HdrS" {
 		return nil, errors.New("it is no kernel for x86")

@@ -170,7 +170,7 @@ func testHostDiskFull(t *testing.T, s site) {
 	if text, code := b.says("", "dd if=/dev/zero of=/home/agent/f bs=1M count=60 && sync /home/agent/f"); code == 0 {
 		t.Errorf("it wrote more than there is room for: %s", text)
 	}
-	// What it had in memory is there, and the machine runs.
+	// Its memory is there, and the machine runs.
 	if text, code := b.says("", "echo there"); text != "there" || code != 0 {
 		t.Errorf("it says %q, %d", text, code)
 	}

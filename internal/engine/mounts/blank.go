@@ -51,7 +51,7 @@ func (b Blanks) Make(ctx context.Context, file string, bytes int64) error {
 	return errors.Join(copySparse(blank, disk, bytes), identify(disk, blank.Name()), disk.Close())
 }
 
-// openBlank is the blank of a size, made if there is none; nil if none is kept of that size.
+// openBlank opens the blank of a size, and makes it if there is none; nil if none is kept of that size.
 func (b Blanks) openBlank(ctx context.Context, bytes int64) (*os.File, error) {
 	if b.Dir == "" {
 		return nil, nil
@@ -64,16 +64,16 @@ func (b Blanks) openBlank(ctx context.Context, bytes int64) (*os.File, error) {
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	kept, err := b.countKept()
+	kept, err := b.sweepKept()
 	if err != nil || kept >= maxBlanks {
 		return nil, err
 	}
 	return b.addBlank(ctx, path, bytes)
 }
 
-// countKept counts the blanks, and removes what is none: of another form, or left by one who was
+// sweepKept counts the blanks, and removes what is none: of another form, or left by one who was
 // killed while making it.
-func (b Blanks) countKept() (n int, err error) {
+func (b Blanks) sweepKept() (n int, err error) {
 	entries, err := os.ReadDir(b.Dir)
 	if err != nil {
 		return 0, err

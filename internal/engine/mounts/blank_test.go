@@ -116,7 +116,7 @@ func TestADisksFileIsNew(t *testing.T) {
 	}
 }
 
-// What another release kept, or nobody finished, goes; what may be in the making stays.
+// A blank that another release kept, or nobody finished, goes; one that may be in the making stays.
 func TestBlanksAreTidied(t *testing.T) {
 	needMkfs(t)
 	dir := t.TempDir()

@@ -72,7 +72,7 @@ func CanMakeDisks(name string) error {
 	return nil
 }
 
-// findMkfs is the program that makes disks.
+// findMkfs finds the program that makes disks.
 func findMkfs() (string, error) {
 	for _, path := range []string{"/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4"} {
 		if _, err := os.Stat(path); err == nil {

@@ -15,8 +15,7 @@ import (
 
 // NoDoors refuses mounts with sockets or named pipes in them. The host's kernel connects
 // whoever may write to one with whoever listens on it, network namespace or not: a mounted
-// folder with a container engine's socket is the host. What the host puts there later is
-// not seen.
+// folder with a container engine's socket is the host. A socket that the host puts there later is not seen.
 func NoDoors(ctx context.Context, mounts []engine.Mount) error {
 	for _, m := range mounts {
 		if m.Source == "" || programs(m) {

@@ -43,7 +43,7 @@ func Swapped(o engine.Owner, uids, gids []specs.LinuxIDMapping, root unix.Stat_t
 	return t
 }
 
-// swapID is a mapping of a sandbox's ids with another id of the file system for the one inside; nil if the
+// swapID returns a mapping of a sandbox's ids with another id of the file system for the one inside; nil if the
 // sandbox has that for another of its own.
 func swapID(ids []specs.LinuxIDMapping, inside, shown int) []specs.LinuxIDMapping {
 	var all []specs.LinuxIDMapping

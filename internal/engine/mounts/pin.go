@@ -87,7 +87,7 @@ func (p Pins) Pin() error {
 }
 
 // checkLaid refuses what has come with a source, mounted below it, and belongs to the host's kernel: when the source was checked it may
-// not have been there. What is looked at is what was laid, which nothing comes into any more.
+// not have been there. It looks at what was laid, which nothing comes into any more.
 func (p Pins) checkLaid() error {
 	table, err := hostpath.ReadTable()
 	if err != nil {

@@ -18,9 +18,10 @@ import (
 // files the container's runtime makes them, and in the host's nobody inside may. They are the
 // owner's where the owner could make them.
 //
-// Whoever has the outer mount read-write elsewhere may change it meanwhile. So all goes by descriptors, no link is followed, nothing
-// that is there is opened to be written or given to anybody, and what takes a place that was not there is a fault.ErrConflict if it isn't
-// of the kind that was to be made there, as another sandbox's place is.
+// A sandbox that has the outer mount read-write elsewhere may change it meanwhile. So all goes by
+// descriptors, no link is followed, nothing that is there is opened to be written or given to
+// anybody, and what takes a place that was not there is a fault.ErrConflict if it isn't of the kind
+// that was to be made there, as another sandbox's place is.
 func Points(spec engine.Spec) error {
 	for _, inner := range spec.Mounts {
 		outer, below := outerOf(spec.Mounts, inner)

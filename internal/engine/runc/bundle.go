@@ -184,7 +184,7 @@ func firstProcess(spec engine.Spec) *specs.Process {
 		// To lower the limits of commands, which are other users'. It raises no limit: that
 		// takes the host's.
 		caps = append(caps, "CAP_SYS_RESOURCE")
-		// Who starts a command may have more processes than the command: of a user that has
+		// The starter of a command may have more processes than the command: of a user that has
 		// used up what it may have, the next one starts all the same.
 		env, processes = append(slices.Clone(env), channel.LimitEach+"=1"), 2*processes
 	}

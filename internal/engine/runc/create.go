@@ -35,7 +35,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	return e.makeInstance(ctx, spec, "")
 }
 
-// makeInstance is Create for every beginning. The spec is complete; upper is a snapshot's file, of
+// makeInstance does what Create does, for every beginning. The spec is complete; upper is a snapshot's file, of
 // what is in the root's writable layer, or "".
 func (e *Engine) makeInstance(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
 	if err := e.available(ctx); err != nil {

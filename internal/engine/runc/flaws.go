@@ -51,7 +51,7 @@ func (e *Engine) Doubts(ctx context.Context) []string {
 	return doubts(path, string(out))
 }
 
-// What runc says of itself: its version, with what a distribution adds to that, and the
+// The words of runc about itself: its version, with what a distribution adds to that, and the
 // commit, which is a distribution's own version if it is no hash.
 var (
 	versionLine = regexp.MustCompile(`(?m)^runc version (\d+\.\d+\.\d+(?:-rc\.?\d+)?)(\S*)$`)

@@ -193,7 +193,7 @@ func (p stagePlan) mountRoot(at layout) error {
 	if work, err = filepath.Rel(at.place, work); err != nil {
 		return err
 	}
-	// What the layer holds is to mean the same in a copy of it, on whatever kernel.
+	// The layer's content is to mean the same in a copy of it, on whatever kernel.
 	options := "redirect_dir=nofollow,metacopy=off,index=off,lowerdir=" + filepath.Base(at.lowerDir()) + ",upperdir=" + upper + ",workdir=" + work
 	if err := unix.Mount("overlay", at.rootDir(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return fmt.Errorf("lay the writable layer over the template: %w", err)

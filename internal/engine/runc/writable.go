@@ -18,7 +18,7 @@ import (
 // device, whose file has no name any more.
 type writable struct {
 	Device string `json:"device"`
-	// What is behind the device: a later one with the same name has another.
+	// The number of the disk behind the device: a later one with the same name has another.
 	Dev   uint64 `json:"dev"`
 	Inode uint64 `json:"inode"`
 }
@@ -90,7 +90,7 @@ func Keep(dir, image string) error {
 	if err := unix.Mount(w.Device, at.diskDir(0), "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_NOATIME, ""); err != nil {
 		return fmt.Errorf("mount the writable layer: %w", err)
 	}
-	// What is mounted keeps its device: only now is it known for sure which it is.
+	// A mounted file system keeps its device: only now is it known for sure which it is.
 	if behind, err := backing(w.Device); err != nil || behind.Device != w.Dev || behind.Inode != w.Inode {
 		return errors.Join(fmt.Errorf("%s is another's by now: the sandbox has ended", w.Device), err)
 	}

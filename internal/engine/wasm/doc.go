@@ -9,7 +9,7 @@
 // away, whatever became of it, so nothing of a call can reach another. Some machines are
 // kept *ready*; Config.Memory bounds those that run.
 //
-// What the module asks of the host (host.go) is as hostile as its code: a fault in QuickJS
+// The module's calls of the host (host.go) are as hostile as its code: a fault in QuickJS
 // may have any memory say anything, so every address and length is checked, and texts are
 // read by decode.go.
 package wasm

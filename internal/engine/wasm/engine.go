@@ -218,7 +218,7 @@ func (s *workshop) machine(ctx context.Context) (*machine, error) {
 	return m, nil
 }
 
-// refill makes a machine while nobody waits for it. Whoever calls is counted in busy.
+// refill makes a machine while nobody waits for it. The caller is counted in busy.
 func (e *Engine) refill(shop *workshop) {
 	if len(shop.ready) == cap(shop.ready) {
 		return

@@ -212,7 +212,7 @@ type explained struct {
 	Stack   string `json:"stack"`
 }
 
-// explainThrown is what was thrown, as a failure. It may run the code's own functions, within
+// explainThrown explains what was thrown, as a failure. It may run the code's own functions, within
 // its time.
 func (m *machine) explainThrown(ctx context.Context, kind engine.FailureKind, exception uint32) (*engine.CallFailure, error) {
 	if m.ran.isOver() {

@@ -34,7 +34,7 @@ func (s *stopwatch) startLimit(limit time.Duration, closing context.CancelFunc) 
 	s.timer = safego.After(limit, s.endTime)
 }
 
-// endTime is the time's.
+// endTime ends the time of the code.
 func (s *stopwatch) endTime() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

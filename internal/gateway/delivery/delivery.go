@@ -40,10 +40,9 @@ type Judged struct {
 	answer door.Answer
 }
 
-// Judge asks whether verified bytes may be served now. What is allowed is on record
-// when it returns, and stays there whether or not the client does; ok is false for
-// all else, with the answer that says why. ask lacks the bytes, and what of them the
-// request asks for.
+// Judge asks whether verified bytes may be served now. An allowed request is on record when it
+// returns, and stays there whether or not the client does; ok is false for all else, with the
+// answer that says why. ask lacks the bytes, and what of them the request asks for.
 func Judge(r *http.Request, d Door, ask door.ServeAsk, paths []string, v *artifacts.Verified) (j Judged, answer door.Answer, ok bool, err error) {
 	ask.Bytes, ask.Part = Bytes(v, paths), deliveredPart(r, v)
 	answer, err = d.Serve(context.WithoutCancel(r.Context()), ask)

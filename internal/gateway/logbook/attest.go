@@ -62,7 +62,7 @@ func (b *Book) Vouched(ctx context.Context, project, version string) (Attestatio
 }
 
 // Times finds out when releases were published, by the positions of their
-// records in the log. What can't be found out in time is left out.
+// records in the log. A fact that can't be found out in time is left out.
 func (b *Book) Times(ctx context.Context, project string, versions []string) map[string]time.Time {
 	found, by := map[string]time.Time{}, b.looking(project, "")
 	ctx, cancel := context.WithTimeout(ctx, timesWait)

@@ -190,7 +190,7 @@ func absentIsEmpty(value []byte, err error) ([]byte, error) {
 	return value, err
 }
 
-// Cached implements ecosystem.Log. What is damaged is as good as lost.
+// Cached implements ecosystem.Log. A damaged file is as good as lost.
 func (b *Book) Cached(name string) ([]byte, error) {
 	value, err := b.cached.Get(name)
 	if err != nil {
@@ -199,7 +199,7 @@ func (b *Book) Cached(name string) ([]byte, error) {
 	return value, nil
 }
 
-// Cache implements ecosystem.Log. What can't be kept is asked for again.
+// Cache implements ecosystem.Log. A tile that can't be kept is asked for again.
 func (b *Book) Cache(name string, data []byte) {
 	_ = b.cached.Put(name, data) // the log is asked again
 }

@@ -38,14 +38,14 @@ func (b *Book) keptSizes() (sizes []ecosystem.LogSize, data []byte, err error) {
 func (b *Book) observe(size int64, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !newSize(b.sizes, size, now) {
+	if !isNewSize(b.sizes, size, now) {
 		return nil
 	}
 	sizes, old, err := b.keptSizes() // another process may have been first
 	if err != nil {
 		return err
 	}
-	if newSize(sizes, size, now) {
+	if isNewSize(sizes, size, now) {
 		sizes = append(sizes, ecosystem.LogSize{Size: size, Unix: now.Unix()})
 		data, err := json.Marshal(sizes)
 		if err == nil {
@@ -77,10 +77,10 @@ func (b *Book) NoteHead(answer []byte) {
 	}
 }
 
-// Holds tells whether the log can have something that needs so many records: a
-// client asks only for what a head that it was given needs, and where no such
-// head is known the log is asked for its newest. What no log has is a number of
-// the client's own making, and would only be told to whoever is asked for it.
+// Holds tells whether the log can have something that needs so many records: a client asks only for
+// what a head that it was given needs, and where no such head is known the log is asked for its
+// newest. A size that no log has is a number of the client's own making, and would only be told to
+// whoever is asked for it.
 func (b *Book) Holds(ctx context.Context, records int64) error {
 	if records <= b.size.Load() {
 		return nil
@@ -100,7 +100,7 @@ func (b *Book) Holds(ctx context.Context, records int64) error {
 	return nil
 }
 
-func newSize(sizes []ecosystem.LogSize, size int64, now time.Time) bool {
+func isNewSize(sizes []ecosystem.LogSize, size int64, now time.Time) bool {
 	n := len(sizes)
 	if n == 0 {
 		return size > 0

@@ -58,7 +58,7 @@ func NewDisk[K Key, V any](store *cache.Store, name string, most int, format For
 	return &Disk[K, V]{shelf: shelf, format: format, log: log, what: what}, nil
 }
 
-// Get gives a value. What is damaged is as good as lost.
+// Get gives a value. A damaged file is as good as lost.
 func (d *Disk[K, V]) Get(key K) (v V, ok bool) {
 	data, err := d.shelf.Get(key.String())
 	if err != nil {

@@ -56,8 +56,7 @@ func (ps *Pages) Page(ctx context.Context, s Source, project string) (*Page, err
 	return p, err
 }
 
-// Have looks into memory and onto the disk; nil if there is no page. What it gives
-// may have lost its rows.
+// Have looks into memory and onto the disk; nil if there is no page. A page that it gives may have lost its rows.
 func (ps *Pages) Have(ctx context.Context, s Source, project string) *Page {
 	known := s.knownHosts()
 	if p, ok := ps.read.Get(pageKey(s, project)); ok && p.known == known && !p.gone.Load() {

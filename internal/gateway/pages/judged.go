@@ -154,7 +154,7 @@ func untimed(s Source, p *Page) []string {
 	for _, f := range p.Index.Files {
 		if p.Published(&f).IsZero() && !seen[f.Version] {
 			seen[f.Version] = true
-			releases = append(releases, newRelease(s.Ecosystem(), f.Version))
+			releases = append(releases, newPageRelease(s.Ecosystem(), f.Version))
 		}
 	}
 	slices.SortFunc(releases, func(a, b *pageRelease) int { return b.CompareSpelled(a.Version) })

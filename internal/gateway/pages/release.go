@@ -28,7 +28,7 @@ type pageRelease struct {
 	refusal policy.Decision // of a file that is not
 }
 
-func newRelease(e pkgref.Ecosystem, text string) *pageRelease {
+func newPageRelease(e pkgref.Ecosystem, text string) *pageRelease {
 	v, _ := pkgref.ParseVersion(e, text)
 	return &pageRelease{Version: v}
 }
@@ -40,7 +40,7 @@ func releasesOf(j Judged) []*pageRelease {
 	for i, f := range j.Index.Files {
 		r := byText[f.Version]
 		if r == nil {
-			r = newRelease(j.source.Ecosystem(), f.Version)
+			r = newPageRelease(j.source.Ecosystem(), f.Version)
 			byText[f.Version] = r
 			out = append(out, r)
 		}

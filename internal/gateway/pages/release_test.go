@@ -10,7 +10,7 @@ import (
 // the same number without an epoch is another line, far below.
 func TestLinesAreOfOneEpoch(t *testing.T) {
 	of := func(text string, shown bool) *pageRelease {
-		r := newRelease(pkgref.Python, text)
+		r := newPageRelease(pkgref.Python, text)
 		r.shown = shown
 		return r
 	}

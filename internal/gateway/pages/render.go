@@ -60,7 +60,7 @@ func (ps *Pages) renderOnce(ctx context.Context, j Judged, form ecosystem.Form, 
 	})
 }
 
-// etagOf is an ETag. What a page is made of has the times at which its files were first seen
+// etagOf is an ETag. The parts of a page have the times at which its files were first seen
 // here, by whichever run: who guesses them must not see from the tag that they are right.
 func (ps *Pages) etagOf(text string) string {
 	mac := hmac.New(sha256.New, ps.tagKey)

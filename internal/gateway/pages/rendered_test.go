@@ -69,7 +69,7 @@ func must(tb testing.TB, err error) {
 }
 
 // TestASpoiltPage: what was kept and can't be unpacked is no empty page and no half one.
-// What shows before anything is sent is rendered anew for the same client; where that
+// A fault that shows before anything is sent has the page rendered anew for the same client; where that
 // shows later the connection breaks, and the next client has it rendered anew.
 func TestASpoiltPage(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func loadModule(path string) error {
 }
 
 // awaitFound asks until found says yes. An error of looking is not yet one of what is looked for:
-// it may be about to appear. Who waited in vain is told the last.
+// it may be about to appear. A caller that waited in vain is told the last.
 func awaitFound(what string, found func() (bool, error)) error {
 	for deadline := time.Now().Add(deviceWait); ; {
 		ok, err := found()
@@ -113,7 +113,7 @@ func awaitFound(what string, found func() (bool, error)) error {
 	}
 }
 
-// openChannel is what becomes the agent's stdin and stdout: the port that is the channel, or
+// openChannel opens what becomes the agent's stdin and stdout: the port that is the channel, or
 // the socket on which the agent waits for it.
 func (m Machine) openChannel() (int, error) {
 	if m.Vsock == 0 {

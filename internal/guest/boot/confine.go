@@ -45,7 +45,7 @@ func (m Machine) settings() error {
 			return fmt.Errorf("set %s: %w", s.name, err)
 		}
 	}
-	// Root could write these without any capability. What is not there needs no guard.
+	// Root could write these without any capability. A file that is not there needs no guard.
 	for _, path := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi"} {
 		at := filepath.Join(root, "proc", path)
 		err := unix.Mount(at, at, "", unix.MS_BIND, "")

@@ -119,7 +119,7 @@ func (p newRoot) fileSystem(source, at, kind string, flags uintptr, options stri
 	return nil
 }
 
-// mountOwn are the kernel's file systems. Of the machine's devices there are those that every
+// mountOwn mounts the kernel's file systems. Of the machine's devices there are those that every
 // sandbox has: not its disks, nor the channel. /sys is empty, because root could write there.
 func (p newRoot) mountOwn() error {
 	const quiet = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC

@@ -6,7 +6,7 @@
 // file system; a *serial* is the name by which the host calls a block device.
 package boot
 
-// What the first root file system has.
+// The files of the first root file system.
 const (
 	// Program is the path by which the kernel starts it.
 	Program = "/init"

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a monitor gives a machine whose network it passes on by itself: one host on a small
+// The addresses that a monitor gives a machine whose network it passes on by itself: one host on a small
 // network, and the monitor as the gateway.
 const networkDevice = "eth0"
 

@@ -24,7 +24,7 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// What is embedded, if anything, is a program.
+// An embedded file, if there is one, is a program.
 func TestEmbedded(t *testing.T) {
 	data, err := Binary()
 	if err == nil && !strings.HasPrefix(string(data), "\x7fELF") {

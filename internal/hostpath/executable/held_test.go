@@ -57,7 +57,7 @@ func TestHeldIsStartedAsItWasLookedAt(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), path).Run(); err == nil {
 		t.Error("the control: the other program is not there")
 	}
-	// Who looks for the first time takes none.
+	// A first look takes none.
 	for _, own := range []string{"", filepath.Join(dir, "own2")} {
 		if name, err := executable.Hold(path, own, func() []hostpath.Tree { return trees }).Name(); !errors.Is(err, fault.ErrForbidden) || !strings.Contains(err.Error(), "uv tool install") {
 			t.Errorf("%q, %v", name, err)

@@ -61,9 +61,10 @@ func (e *BoundError) Error() string { return "the directory " + e.Has }
 // and fs.SkipDir and fs.SkipAll mean the same. The order is none: names are sorted within a part of a
 // directory, so that a small one has them all sorted.
 //
-// An error of visit's ends it, and so does the context, with its cause, and a bound, with a *BoundError. What is no directory any more when it
-// is to be opened is visited once more, with the error: fs.ErrNotExist or unix.ENOTDIR.
-// The entries' Info is of the moment in which it's called, and only while visit has them.
+// An error of visit's ends it, and so does the context, with its cause, and a bound, with a
+// *BoundError. A name that is no directory any more when it is to be opened is visited once more,
+// with the error: fs.ErrNotExist or unix.ENOTDIR. The entries' Info is of the moment in which it's
+// called, and only while visit has them.
 func Walk(ctx context.Context, dir *hostpath.Path, at string, b Bounds, visit fs.WalkDirFunc) error {
 	w := &walker{visit: visit, left: b, bounds: b}
 	begin, err := dir.Below(at, hostpath.Identity{})
@@ -74,12 +75,12 @@ func Walk(ctx context.Context, dir *hostpath.Path, at string, b Bounds, visit fs
 	return w.walkFrom(ctx, begin.Fd(), at)
 }
 
-// WalkRoot is Walk for who has a root of the directory, all of which it looks through.
+// WalkRoot walks, as Walk does, for a caller that has a root of the directory, all of which it looks through.
 func WalkRoot(ctx context.Context, root *os.Root, b Bounds, visit fs.WalkDirFunc) error {
 	return WalkRootAt(ctx, root, ".", b, visit)
 }
 
-// WalkRootAt is WalkRoot that begins at a directory below the root's, to which it follows no link.
+// WalkRootAt walks, as WalkRoot does, and begins at a directory below the root's, to which it follows no link.
 func WalkRootAt(ctx context.Context, root *os.Root, at string, b Bounds, visit fs.WalkDirFunc) error {
 	w := &walker{visit: visit, left: b, bounds: b}
 	begin, err := openBelow(root, at)
@@ -233,7 +234,7 @@ func withName(at string, err error) error {
 	return err
 }
 
-// endError is what a walk says in the end: that visit wanted no more is no error.
+// endError returns what a walk says in the end: that visit wanted no more is no error.
 func endError(err error) error {
 	if errors.Is(err, fs.SkipDir) || errors.Is(err, fs.SkipAll) {
 		return nil

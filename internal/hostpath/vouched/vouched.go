@@ -160,7 +160,7 @@ func (b *Book) Forget(ctx context.Context, path string) (known bool, err error) 
 	return known, err
 }
 
-// readEntries is nil where there is no book yet.
+// readEntries reads the entries, and returns nil where there is no book yet.
 func (b *Book) readEntries() (map[string]vouchedEntry, error) {
 	text, err := os.ReadFile(b.path)
 	if errors.Is(err, fs.ErrNotExist) {

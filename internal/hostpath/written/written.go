@@ -1,7 +1,7 @@
 // Package written keeps which directories and files of the host sandboxes were ever given to write to.
 // Somebody inside may have left a link in a directory, and that link is there when its sandbox, and the
-// daemon that made it, have long ended. So nobody follows links there, then or later. What is in them decides
-// nothing that nobody has seen, and a file may have been mounted by itself.
+// daemon that made it, have long ended. So nobody follows links there, then or later. Their content
+// decides nothing that nobody has seen, and a file may have been mounted by itself.
 //
 // The record is a file of lines, each a directory or a file in JSON. It only grows, up to a bound; then
 // those leave it that are not where they were.

@@ -142,8 +142,8 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestRecordAfterBoot: some devices get another number when the host starts. What lies on one is
-// where it was, so that it stays known at the bound.
+// TestRecordAfterBoot: some devices get another number when the host starts. A file on one is where
+// it was, so that it stays known at the bound.
 func TestRecordAfterBoot(t *testing.T) {
 	dir := t.TempDir()
 	r := opened(t, filepath.Join(dir, "written"))

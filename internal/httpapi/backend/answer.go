@@ -62,9 +62,10 @@ func Reserve(ctx context.Context, n int) error {
 	return nil
 }
 
-// Promise has the request of ctx hold the room for its answer, which is about n times as large as like, before it does
-// something that can't be undone: fault.ErrExhausted if there is none, and nothing is to be done then. What is answered
-// later is not refused, though it turns out a little larger: who has changed something hears of it.
+// Promise has the request of ctx hold the room for its answer, which is about n times as large as like,
+// before it does something that can't be undone: fault.ErrExhausted if there is none, and nothing is to be
+// done then. A late answer is not refused, though it turns out a little larger: who has changed something
+// hears of it.
 func Promise(ctx context.Context, n int, like any) error {
 	s, ok := ctx.Value(roomKey{}).(*share)
 	if !ok {
@@ -214,7 +215,7 @@ func (p *prompt) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// FlushError is for http.ResponseController.
+// FlushError serves http.ResponseController.
 func (p *prompt) FlushError() error {
 	defer p.setPromptDeadline()()
 	p.unsent = 0

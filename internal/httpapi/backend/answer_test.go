@@ -24,7 +24,7 @@ type patient struct {
 	set      int
 }
 
-// SetWriteDeadline is for http.ResponseController.
+// SetWriteDeadline serves http.ResponseController.
 func (p *patient) SetWriteDeadline(at time.Time) error {
 	p.deadline = at
 	p.set++

@@ -41,10 +41,9 @@ type Sandboxes interface {
 	// PauseFiles is Pause, and keeps the files alone: what runs ends, and a resume starts
 	// the sandbox anew. A fault.ErrConflict, too, for one that is on disk with its memory.
 	PauseFiles(ctx context.Context, id string) error
-	// Resume lets a paused sandbox go on; true if it was paused. What its policy
-	// and advisories would refuse today is a fault.ErrForbidden, and it stays
-	// paused. A sandbox that is frozen because it waits for a person is a
-	// fault.ErrConflict that names the request.
+	// Resume lets a paused sandbox go on; true if it was paused. A sandbox that its policy and
+	// advisories would refuse today is a fault.ErrForbidden, and stays paused. A sandbox that is
+	// frozen because it waits for a person is a fault.ErrConflict that names the request.
 	Resume(ctx context.Context, id string) (bool, error)
 	// ResumeFiles is Resume, and starts the sandbox anew on its files: what its memory
 	// had is lost. One that runs is left alone.
@@ -83,7 +82,7 @@ type Sandboxes interface {
 	OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error)
 	// Dial connects to a port inside, which the policy must publish.
 	Dial(ctx context.Context, id string, port int) (net.Conn, error)
-	// DialHere is Dial for the host's own users: any port where the policy says
+	// DialHere dials for the host's own users: any port where the policy says
 	// nothing of ports.
 	DialHere(ctx context.Context, id string, port int) (net.Conn, error)
 }

@@ -47,7 +47,7 @@ func GuestIDs() (uid, gid int) {
 	return nobody, nobody
 }
 
-// Secret is the token that a request shows; "": none. What says that it is an API key
+// Secret is the token that a request shows; "": none. A header that says that it is an API key
 // counts before what an Authorization has, which may be meant for somebody else.
 func Secret(r *http.Request) string {
 	if key := r.Header.Get("X-Api-Key"); key != "" {
@@ -73,7 +73,7 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// RetrySeconds is how many seconds a caller is told to wait before it tries again; 0: the
+// RetrySeconds returns how many seconds a caller is told to wait before it tries again; 0: the
 // error does not say.
 func RetrySeconds(err error) int {
 	return int((fault.RetryAfter(err) + time.Second - 1) / time.Second)

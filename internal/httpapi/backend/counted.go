@@ -16,7 +16,7 @@ import (
 const MaxItems = 1_000
 
 // CheckCounts refuses a decoded request, a pointer to a struct, that has a list or an object of more items
-// than its field takes (fault.ErrInvalid). Whoever decodes a request for a handler calls it, so that what is
+// than its field takes (fault.ErrInvalid). A decoder of a request for a handler calls it, so that what is
 // done for each item, and for each pair of items, is bounded by how many there may be and not by how many
 // fit into a body. Bytes and texts are no lists, nor is what is kept as JSON.
 func CheckCounts(v any) error { return checkCounts(reflect.ValueOf(v), "", MaxItems) }

@@ -16,7 +16,7 @@ const unreadTimeout = time.Second
 // long as it takes: who is refused would not hear of it, and could hold a connection for
 // ever, and all that there may be. An answer of more than a few KiB is not hurried.
 //
-// What a request takes of a Room and an Underway is given back when the server keeps nothing of it any more.
+// A request's part of a Room and an Underway is given back when the server keeps nothing of it any more.
 func Hurried(next http.Handler) http.Handler {
 	return httphead.Behind(httphead.Untaken, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		noteBody(r.Context(), r.ContentLength != 0 && r.ProtoMajor < 2)

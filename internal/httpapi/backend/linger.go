@@ -12,7 +12,7 @@ import (
 )
 
 // Bounds of what a connection that lingers costs: its place is taken for so long, and so
-// much of a body is read that nobody wants. What comes after that waits with its sender.
+// much of a body is read that nobody wants. Later bytes wait with their sender.
 const (
 	lingerTime  = 5 * time.Second
 	lingerBytes = 1 << 20

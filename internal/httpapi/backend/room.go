@@ -29,7 +29,7 @@ const (
 // Room is the memory that the daemon has for what clients send and are sent whole: a
 // request that is read into memory takes its bytes as they come, and gives them back
 // when it is over. So who sends much and then nothing holds what its token may, and no
-// more. What streams through takes none. Safe for concurrent use.
+// more. A stream takes none. Safe for concurrent use.
 type Room struct {
 	mu   sync.Mutex // guards what follows
 	used map[string]int64

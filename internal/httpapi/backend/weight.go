@@ -81,7 +81,7 @@ func isFlat(t reflect.Type) bool {
 	}
 }
 
-// weighJSON is about how many bytes the JSON text of a value of type t takes once it is decoded, beside its own:
+// weighJSON estimates how many bytes the JSON text of a value of type t takes once it is decoded, beside its own:
 // two bytes of a list may become hundreds. A text that is no JSON is counted as far as it is; nil is any type.
 func weighJSON(text []byte, t reflect.Type) int {
 	w := weigher{d: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), fields: map[reflect.Type]map[string]reflect.Type{}}
@@ -174,7 +174,7 @@ func firstGroup(t reflect.Type) int {
 	return 0
 }
 
-// weighMember is what a member of an object takes, and its type.
+// weighMember returns what a member of an object takes, and its type.
 func (w *weigher) weighMember(t reflect.Type, name jsontext.Value) (cost int, of reflect.Type) {
 	switch {
 	case t != nil && t.Kind() == reflect.Map:

@@ -126,8 +126,9 @@ func (n *alarmNews) markTold(s *sandboxAlarms, end uint64, more int) func() {
 	}
 }
 
-// catchUp reads the log as far as record end, if a sandbox is watched and nobody has read that yet. Who waits for the
-// reading of another may leave, and does not read again what that could not: each would wait for all before it.
+// catchUp reads the log as far as record end, if a sandbox is watched and nobody has read that yet.
+// A caller that waits for the reading of another may leave, and does not read again what that could
+// not: each would wait for all before it.
 func (n *alarmNews) catchUp(ctx context.Context, sandbox string, end uint64) error {
 	for {
 		n.mu.Lock()

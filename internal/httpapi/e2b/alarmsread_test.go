@@ -45,7 +45,7 @@ func (l *slowLog) Records(ctx context.Context, f audit.Filter) iter.Seq2[audit.R
 }
 
 // TestTheLogIsReadOnceForAllWhoHearOfAlarms: however many follow a command that ends, and however many sandboxes there
-// are, and all of them are told. Who leaves does not wait for the reading, and does not end it for the others.
+// are, and all of them are told. A caller that leaves does not wait for the reading, and does not end it for the others.
 func TestTheLogIsReadOnceForAllWhoHearOfAlarms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &slowLog{}

@@ -75,7 +75,7 @@ func (c templateRoutes) announce(w http.ResponseWriter, r *keyedRequest) error {
 // uploadsPath is where uploads are sent, with a ticket behind it.
 const uploadsPath = "/uploads/"
 
-// uploadLink says where a copy's files are to be sent. Who has the link needs no key.
+// uploadLink says where a copy's files are to be sent. The holder of the link needs no key.
 func (c templateRoutes) uploadLink(w http.ResponseWriter, r *keyedRequest) error {
 	if !c.cfg.Builds.Known(r.token.ID, r.PathValue("id")) {
 		return notFound("template", r.PathValue("id"))
@@ -281,8 +281,8 @@ func (c templateRoutes) buildStatus(w http.ResponseWriter, r *keyedRequest) erro
 	return writeAnswer(r.Context(), w, http.StatusOK, info)
 }
 
-// buildLogs is the log alone.
-func (c templateRoutes) buildLogs(w http.ResponseWriter, r *keyedRequest) error {
+// serveBuildLogs answers with the log alone.
+func (c templateRoutes) serveBuildLogs(w http.ResponseWriter, r *keyedRequest) error {
 	info, err := c.look(r)
 	if err != nil {
 		return err

@@ -61,8 +61,9 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// readCell decodes a request to the interpreter, and refuses one that nobody can serve now. What was sent has
-// its room until the request is over, or a kernel has taken it: a cell may wait long for its turn.
+// readCell decodes a request to the interpreter, and refuses one that nobody can serve now. The
+// request's body has its room until the request is over, or a kernel has taken it: a cell may wait
+// long for its turn.
 func (d cellRoutes) readCell(w http.ResponseWriter, c *call, v any) error {
 	if d.cfg.Interpreter == nil {
 		return refuseWith(codeUnimplemented, "this daemon runs no cells: run code with commands.run")

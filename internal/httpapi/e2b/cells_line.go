@@ -52,8 +52,7 @@ func lineOf(e interpreter.Event) any {
 	}
 }
 
-// fieldsOfResult are what clients call the formats that they know. What is another format is
-// in "extra" by its own name.
+// fieldsOfResult are what clients call the formats that they know. Another format is in "extra" by its own name.
 func fieldsOfResult() map[string]string {
 	return map[string]string{
 		"text/plain": "text", "text/html": "html", "text/markdown": "markdown", "image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpeg",

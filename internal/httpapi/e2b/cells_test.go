@@ -24,7 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 )
 
-// kernels are real ones, as processes of this machine. What has the word forbidden is refused.
+// kernels are real ones, as processes of this machine. A cell with the word forbidden is refused.
 type kernels struct{ *dataStage }
 
 func (k kernels) StartKernel(_ context.Context, want commands.Kernel) (string, error) {

@@ -72,8 +72,7 @@ func refuseWith(c code, format string, args ...any) error {
 	return &failure{Code: c, Message: fmt.Sprintf(format, args...)}
 }
 
-// failureOf is how any error is told to a client. What is not ours to tell stays
-// inside.
+// failureOf is how any error is told to a client. Words that are not ours to tell stay inside.
 func failureOf(err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f

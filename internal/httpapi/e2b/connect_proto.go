@@ -73,7 +73,7 @@ func (k *codec) decodeMessage(data []byte, v any) error {
 	return decodeMessage(plain, v)
 }
 
-// What a field of a binary message takes once it is decoded, and each byte of a list of numbers, in bytes.
+// The bytes that a field of a binary message takes once it is decoded, and each byte of a list of numbers, in bytes.
 const (
 	perField  = 256
 	perPacked = 32
@@ -166,7 +166,7 @@ func (k *codec) output(name string, p []byte) []byte {
 	return put(event, put(data, put(of, p)))
 }
 
-// encodePart is one element of the answer's only list, as a piece of the message: pieces in
+// encodePart encodes one element of the answer's only list, as a piece of the message: pieces in
 // a row are the whole.
 func (k *codec) encodePart(element any) ([]byte, error) {
 	plain, err := json.Marshal(element)

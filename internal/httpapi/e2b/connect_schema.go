@@ -7,7 +7,7 @@ import (
 )
 
 // The messages of the data plane's calls in the binary form: the names, numbers and
-// types of their fields. What a message is called is of no matter on the wire.
+// types of their fields. A message's name is of no matter on the wire.
 
 // field is one of a message's.
 type field struct {
@@ -170,7 +170,7 @@ func callMessages() map[string][2]string {
 	}
 }
 
-// describeFile is a service's messages as the library takes them.
+// describeFile describes a service's messages as the library takes them.
 func describeFile(pkg string, messages map[string][]field, enums map[string]map[string]int32) *descriptorpb.FileDescriptorProto {
 	file := &descriptorpb.FileDescriptorProto{
 		Name: new(pkg), Package: new(pkg), Syntax: new("proto3"), Dependency: []string{"google/protobuf/timestamp.proto"},

@@ -288,8 +288,7 @@ func (d *Data) serveREST(h func(http.ResponseWriter, *call) error) http.HandlerF
 // errAnswered: the handler has answered already.
 var errAnswered = backend.ErrAnswered
 
-// explainError is how an error is told to the client. What only says that the sandbox
-// does not run names what it waits for.
+// explainError explains an error to the client. An error that only says that the sandbox does not run names what it waits for.
 func (d *Data) explainError(c *call, err error) *failure {
 	if errors.Is(err, fault.ErrConflict) {
 		if held := heldSentence(c.box.Waits()); held != "" {

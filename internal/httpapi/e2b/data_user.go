@@ -21,8 +21,8 @@ func (c *call) basicUser() (string, error) {
 	return userOf(c.box.Info().Account, name)
 }
 
-// queryUser is the same for the HTTP routes. Who has no more than a signed URL is
-// the user that was signed, and not one of its own choice.
+// queryUser returns the user of an HTTP route. A caller with no more than a signed URL is the user
+// that was signed, and not one of its own choice.
 func (c *call) queryUser() (string, error) {
 	if name := c.URL.Query().Get("username"); name != "" {
 		return userOf(c.box.Info().Account, name)

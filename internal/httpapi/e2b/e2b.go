@@ -6,7 +6,7 @@
 // token*; the data plane's own port is 49983. An *event* is one message of a
 // stream.
 //
-// What the policy says wins over what a client asks for.
+// The policy wins over a client's wishes.
 package e2b
 
 // EnvdVersion is what the data plane tells clients about itself: they choose by it

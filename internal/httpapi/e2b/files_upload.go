@@ -74,7 +74,7 @@ func (d *Data) upload(w http.ResponseWriter, c *call) error {
 	return writeAnswer(c.Context(), w, http.StatusOK, u.written)
 }
 
-// uploadLimit is how much may be written by one request: no more than the disk has.
+// uploadLimit returns how much may be written by one request: no more than the disk has.
 func (d *Data) uploadLimit(c *call) int64 {
 	if limit := c.box.Info().Limits.DiskBytes; limit > 0 {
 		return limit
@@ -94,7 +94,7 @@ type uploading struct {
 	last     channel.FileInfo // of written
 }
 
-// openBody is the request's, unpacked, which may stall for a while only.
+// openBody opens the request's body, unpacked, which may stall for a while only.
 func (u *uploading) openBody(w http.ResponseWriter) (io.Reader, error) {
 	raw := &uploadBody{r: u.c.Body, control: http.NewResponseController(w)}
 	u.raw = raw
@@ -162,7 +162,7 @@ func (h *partHeads) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nextPart is the next part of a form. What was read of its header is counted until it is whole, and what it
+// nextPart is the next part of a form. The part of its header that was read is counted until it is whole, and what it
 // became until the part after it: a part is there for as long as its content takes.
 func (h *partHeads) nextPart(parts *multipart.Reader) (*multipart.Part, error) {
 	h.inside, h.read, h.raw.until = true, 0, time.Now().Add(partHeadTime)

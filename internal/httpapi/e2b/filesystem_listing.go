@@ -44,7 +44,7 @@ func (l *listing) addEntry(e fileEntry) error {
 	return l.flushList()
 }
 
-// encodeEntry is one more entry, with what separates it from those before.
+// encodeEntry encodes one more entry, with what separates it from those before.
 func (l *listing) encodeEntry(e fileEntry) ([]byte, error) {
 	if l.codec != nil {
 		return l.codec.encodePart(e)
@@ -82,7 +82,7 @@ func (l *listing) endList() error {
 	return nil
 }
 
-// failList is the answer to a list that broke off: err, or where a part of the list is
+// failList answers a list that broke off: by err, or where a part of the list is
 // with the client, the end of the connection.
 func (l *listing) failList(err error) error {
 	if l.sent {

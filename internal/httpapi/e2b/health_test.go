@@ -18,10 +18,10 @@ type untaken struct {
 	until time.Time
 }
 
-// CloseNotify is how net/http tells that a stream has ended.
+// CloseNotify tells that a stream has ended, as net/http does.
 func (u *untaken) CloseNotify() <-chan bool { return u.ended }
 
-// SetWriteDeadline is for http.ResponseController.
+// SetWriteDeadline serves http.ResponseController.
 func (u *untaken) SetWriteDeadline(until time.Time) error {
 	u.until = until
 	return nil

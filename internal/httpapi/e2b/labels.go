@@ -8,7 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
-// What clients call metadata are a sandbox's labels. These are ours: what this wire has to
+// The metadata of clients is a sandbox's labels. These are ours: what this wire has to
 // remember of a sandbox.
 const (
 	labelPolicy     = backend.OwnLabels + "policy"        // the named policy

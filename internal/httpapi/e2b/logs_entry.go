@@ -111,7 +111,7 @@ func (s *story) addEvent(at time.Time, level, event, message string, fields map[
 }
 
 // entriesOf tells of a command: its beginning, what is kept of its output, and, if it
-// has ended, its end. What goes to a terminal is not told: there it is mixed with what
+// has ended, its end. Text for a terminal is not told: there it is mixed with what
 // was typed, passwords too. Of those that has lets through it has as many as want has.
 func (c *Control) entriesOf(ctx context.Context, info sandbox.Info, k keeper.Command, has func(logEntry) bool, want logQuery) ([]logEntry, error) {
 	out, err := c.cfg.Sandboxes.Written(ctx, info.ID, k.ID)

@@ -76,7 +76,7 @@ type networkInfo struct {
 	AllowPublicTraffic bool     `json:"allowPublicTraffic"`
 }
 
-// effective is what is open of addresses: nothing. What the policy has open are names,
+// effective is what is open of addresses: nothing. The policy opens names,
 // which this answer has no field for: allowOut is what a client gave. Registries are no
 // part of it: packages come through the gateway, as the policy says.
 func effective(labels map[string]string) networkInfo {

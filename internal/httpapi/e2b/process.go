@@ -98,7 +98,7 @@ func (d *Data) startProcess(w http.ResponseWriter, c *call) (feed, error) {
 	return d.followCommand(c, started, what, follow{timeout: timeout, kills: true})
 }
 
-// makeCommand is what the manager is asked for.
+// makeCommand makes the command that the manager is asked for.
 func (r *startRequest) makeCommand(c *call) (sandbox.Command, error) {
 	switch {
 	case r.Process == nil || r.Process.Cmd == "":
@@ -197,7 +197,7 @@ func (d *Data) connectProcess(w http.ResponseWriter, c *call) (feed, error) {
 	return d.followCommand(c, command, what, follow{timeout: timeout, pid: command.PID, offset: keeper.FromNow})
 }
 
-// findCommand is the newest command that a selector means; one that has ended only if
+// findCommand finds the newest command that a selector means; one that has ended only if
 // asked for, and if none runs.
 func (d *Data) findCommand(c *call, s *selector, ended bool) (keeper.Command, launch, error) {
 	if s == nil || (s.PID == nil) == (s.Tag == nil) {

@@ -25,7 +25,7 @@ type feed func(ctx context.Context, s *connectStream) error
 // errBroken: there is no end to tell of.
 var errBroken = errors.New("the sandbox ended")
 
-// beginStream is the call of a request for a stream, in the codec that it asks for. served is false where the request was
+// beginStream begins the call of a request for a stream, in the codec that it asks for. served is false where the request was
 // none of this protocol, and has its answer; err is for the stream's own end.
 func (d *Data) beginStream(w http.ResponseWriter, r *http.Request) (c *call, served bool, err error) {
 	c = callOf(r)

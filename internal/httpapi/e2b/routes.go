@@ -89,7 +89,7 @@ func (c *Control) building() map[string]controlHandler {
 		"GET /templates/{id}/files/{hash}":          templates.uploadLink,
 		"POST /v2/templates/{id}/builds/{build}":    templates.startBuild,
 		"GET /templates/{id}/builds/{build}/status": templates.buildStatus,
-		"GET /templates/{id}/builds/{build}/logs":   templates.buildLogs,
+		"GET /templates/{id}/builds/{build}/logs":   templates.serveBuildLogs,
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
-// What a sandbox lives for if its client does not say.
+// The lifetime of a sandbox whose client does not say one.
 const (
 	defaultTimeout1 = 15 * time.Second
 	defaultTimeout2 = 300 * time.Second
@@ -47,7 +47,7 @@ type newSandbox struct {
 	// MCP is the client's own matter: it starts the gateway in the sandbox by a command,
 	// and tells its user if the template has none.
 	MCP jsontext.Value `json:"mcp"`
-	// What is asked with these is refused: see unsupported.
+	// A request with these is refused: see unsupported.
 	IAM          jsontext.Value `json:"iam"`
 	VolumeMounts jsontext.Value `json:"volumeMounts"`
 }
@@ -100,8 +100,7 @@ func (c *Control) serveCreate(timeout time.Duration) controlHandler {
 	}
 }
 
-// request translates what a client asks for. What would be more than the policy
-// gives is left out, and shows in the sandbox's info.
+// request translates what a client asks for. A wish beyond what the policy gives is left out, and shows in the sandbox's info.
 func (c *Control) request(r *keyedRequest, body newSandbox, timeout time.Duration) (sandbox.Request, error) {
 	if sentence := body.unsupported(); sentence != "" {
 		return sandbox.Request{}, fault.Invalid("%s", sentence)

@@ -200,7 +200,7 @@ func tellRunning(w http.ResponseWriter, all []*sandbox.Sandbox) {
 	w.Header().Set(totalHeader, strconv.Itoa(n))
 }
 
-// listRunning is the first version's list: all that run, on one page, however many they are.
+// listRunning answers with the first version's list: all that run, on one page, however many they are.
 func (c *Control) listRunning(w http.ResponseWriter, r *keyedRequest) error {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {

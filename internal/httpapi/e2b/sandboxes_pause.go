@@ -21,7 +21,7 @@ type pauseBody struct {
 const guestTimeout = 5 * time.Second
 
 // servePause answers 409 only for a sandbox that was on disk when it was asked for: clients
-// take that for a success. Who asks at the same time as others pauses it with them.
+// take that for a success. A caller that asks at the same time as others pauses it with them.
 func (c *Control) servePause(w http.ResponseWriter, r *keyedRequest) error {
 	sb, err := c.ownSandbox(r)
 	if err != nil {

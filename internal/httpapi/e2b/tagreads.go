@@ -20,7 +20,7 @@ type tagInfo struct {
 	CreatedAt stamp  `json:"createdAt"`
 }
 
-// listTags are those of a template, which has one, or of the name of a snapshot or of a template that was
+// listTags lists the tags of a template, which has one, or of the name of a snapshot or of a template that was
 // built. A tag leads to one build; which ones it led to before is not kept.
 func (c templateRoutes) listTags(r *keyedRequest) ([]tagInfo, error) {
 	ref := r.PathValue("id")

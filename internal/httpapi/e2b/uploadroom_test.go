@@ -38,7 +38,7 @@ func TestWhatAnUploadWillAnswerTakesRoom(t *testing.T) {
 				return sender, false
 			}
 		}
-		// What comes behind the last file is read once that is written.
+		// Bytes behind the last file are read once that is written.
 		_, err := io.WriteString(sender, "--b\r\nContent-Disposition: form-data; name=\"else\"\r\n\r\n"+strings.Repeat("y", 64<<10))
 		return sender, err == nil
 	}

@@ -131,7 +131,7 @@ func (p *peer) rememberAsked(id string, a approvalAsked) {
 }
 
 // shownAnswer is the answer of a call that comes back after the client's person was asked to open
-// the page. What the client says of it decides nothing.
+// the page. The client's word on it decides nothing.
 func (p *peer) shownAnswer(params *sdk.CallToolParamsRaw) (approvalOutput, bool) {
 	answer, given := params.InputResponses[openPage].(*sdk.ElicitResult)
 	if !given || answer == nil {

@@ -96,7 +96,7 @@ func (p *peer) createSandbox(ctx context.Context, task string) (api.Sandbox, err
 	return p.createNow(ctx, task)
 }
 
-// createNow is create for who has the turn.
+// createNow creates a sandbox; the caller has the turn.
 func (p *peer) createNow(ctx context.Context, task string) (api.Sandbox, error) {
 	req := p.request(task)
 	p.mu.Lock()
@@ -171,7 +171,7 @@ func (p *peer) clientName() string {
 	return ""
 }
 
-// needSandbox is the sandbox that a call is about, which is made if it is the default one.
+// needSandbox returns the sandbox that a call is about, which is made if it is the default one.
 func (p *peer) needSandbox(ctx context.Context, id string) (string, error) {
 	if id != "" {
 		return id, p.checkOwned(id)

@@ -43,7 +43,7 @@ func runCode(ctx context.Context, c call, in codeInput) (ran, error) {
 	if err != nil {
 		return ran{}, err
 	}
-	start, err := in.startCommand(argv)
+	start, err := in.commandRequest(argv)
 	if err != nil {
 		return ran{}, err
 	}

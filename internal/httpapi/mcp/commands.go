@@ -81,15 +81,15 @@ func runCommand(ctx context.Context, c call, in runInput) (ran, error) {
 			return ran{}, failure(codeTooLarge, fmt.Sprintf("command[%d] has %d bytes; it may have %d", i, len(arg), maxArgument), "write it to a file (write_file) and run that")
 		}
 	}
-	start, err := in.startCommand(in.Command)
+	start, err := in.commandRequest(in.Command)
 	if err != nil {
 		return ran{}, err
 	}
 	return c.runCommand(ctx, in.Sandbox, start)
 }
 
-// startCommand describes a command to the daemon.
-func (h howToRun) startCommand(argv []string) (api.StartCommand, error) {
+// commandRequest describes a command to the daemon.
+func (h howToRun) commandRequest(argv []string) (api.StartCommand, error) {
 	start := api.StartCommand{Argv: argv, Env: h.Env, Dir: h.Dir}
 	if h.Timeout < 0 || h.Timeout > maxTimeout {
 		return start, failure(codeInvalid, fmt.Sprintf("timeout_seconds is %d; it is 1 to %d", h.Timeout, maxTimeout), "")
@@ -123,8 +123,7 @@ func (c call) runCommand(ctx context.Context, sandbox string, start api.StartCom
 }
 
 // startCommand starts a command. Where ctx ends meanwhile, the daemon's answer is waited for all
-// the same, as long as for a kill: else the command would run, and nobody could end it. Whoever
-// follows the command then ends it.
+// the same, as long as for a kill: else the command would run, and nobody could end it. The follower of the command then ends it.
 func (c call) startCommand(ctx context.Context, sandbox string, start api.StartCommand) (api.Command, error) {
 	whole, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -40,7 +40,7 @@ type followed struct {
 }
 
 // followCommand returns how a command ended; or, with no exit, what it waits for. Where ctx ends
-// before, the command is killed with all that it has started before follow returns.
+// before, the command is killed with all that it has started before followCommand returns.
 func (c call) followCommand(ctx context.Context, l *left) (*api.Exit, []api.Hold, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan followed, 1)

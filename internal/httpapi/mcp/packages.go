@@ -30,14 +30,14 @@ type packagesInput struct {
 	Packages  []string `json:"packages" jsonschema:"names, each with a version or range if you want one, as the ecosystem's client takes them: requests, requests>=2.31, express@4"`
 }
 
-// installCommand is the command that installs them, with the client of their ecosystem.
+// installCommand returns the command that installs them, with the client of their ecosystem.
 func (in packagesInput) installCommand(known []installer.Installer) ([]string, error) {
 	if len(in.Packages) == 0 || len(in.Packages) > maxPackages {
 		return nil, failure(codeInvalid, fmt.Sprintf("packages names %d; it names 1 to %d", len(in.Packages), maxPackages), "")
 	}
 	var wanted []installer.Wanted
 	for _, word := range in.Packages {
-		// What begins with a dash would be an option, and what has a space two words of a file.
+		// A word that begins with a dash would be an option, and what has a space two words of a file.
 		bad := func(r rune) bool { return r <= ' ' || r > '~' }
 		if word == "" || len(word) > maxSpecifier || word[0] == '-' || strings.ContainsFunc(word, bad) {
 			return nil, failure(codeInvalid, fmt.Sprintf("%q is no package", text.Shorten(word, maxSpecifier)), "write a name, with a version or range behind it and without spaces")
@@ -74,7 +74,7 @@ func installPackages(ctx context.Context, c call, in installInput) (ran, error) 
 	if err != nil {
 		return ran{}, err
 	}
-	start, err := howToRun{Dir: in.Dir, Timeout: maxTimeout}.startCommand(argv)
+	start, err := howToRun{Dir: in.Dir, Timeout: maxTimeout}.commandRequest(argv)
 	if err != nil {
 		return ran{}, err
 	}
@@ -209,7 +209,7 @@ func (c call) resolveInstall(ctx context.Context, box string, rewrite installer.
 		return installer.Result{}, failure(codeTooMany, "the resolver's answer is longer than this token has room for: "+l.out.full.Error(), "wait for your other calls to return, or plan fewer packages at one time")
 	}
 	var result installer.Result
-	// What reads a guest's output must not end the daemon.
+	// A reader of a guest's output must not end the daemon.
 	err = safego.Try(func() error {
 		docs, err := installer.ReadOutput(l.out.all, rewrite.Resolver.Documents)
 		if err == nil {

@@ -41,7 +41,7 @@ type call struct {
 	req  *sdk.CallToolRequest
 }
 
-// What ends a peer's calls.
+// The reasons that end a peer's calls.
 var (
 	errGone    = errors.New("the client went away")
 	errClosing = errors.New("the daemon ends")
@@ -98,7 +98,7 @@ func askBackend[T any](ctx context.Context, p *peer, question func(Backend) (T, 
 	return question(b)
 }
 
-// tellBackend is ask where there is no answer.
+// tellBackend asks the backend for what has no answer.
 func tellBackend(ctx context.Context, p *peer, do func(Backend) error) error {
 	_, err := askBackend(ctx, p, func(b Backend) (struct{}, error) { return struct{}{}, do(b) })
 	return err

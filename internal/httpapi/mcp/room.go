@@ -42,7 +42,7 @@ type roomyMessage struct {
 	users int        // 0: it is over
 }
 
-// holdMessage has one more use it; false: it is over.
+// holdMessage counts one more user; false: it is over.
 func (m *roomyMessage) holdMessage() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -88,7 +88,7 @@ type slow struct {
 	writes   int
 }
 
-// SetWriteDeadline is for http.ResponseController.
+// SetWriteDeadline serves http.ResponseController.
 func (s *slow) SetWriteDeadline(at time.Time) error {
 	s.deadline = at
 	return nil
@@ -100,7 +100,7 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// FlushError is for http.ResponseController.
+// FlushError serves http.ResponseController.
 func (s *slow) FlushError() error {
 	s.note()
 	s.Flush()

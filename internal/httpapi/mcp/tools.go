@@ -39,7 +39,7 @@ func addTool[In, Out any](s *Server, name, description string, h hints, do func(
 	})
 }
 
-// addAskingTool is tool for one that may ask the client for something first.
+// addAskingTool adds a tool that may ask the client for something first.
 func addAskingTool[In, Out any](s *Server, name, description string, h hints, do func(context.Context, call, In) (*sdk.CallToolResult, Out, error)) {
 	s.takes[name] = schemaOf[In]()
 	sdk.AddTool(s.sdk, &sdk.Tool{Name: name, Title: h.title, Description: description, Annotations: h.annotations(), InputSchema: s.takes[name]},

@@ -113,18 +113,18 @@ func rewriteInstall(words []string, p installer.Project) (installer.Rewrite, boo
 	words = installer.Without(words,
 		[]string{"-g", "--global", "--no-package-lock", "--dry-run", "--ignore-scripts", "--package-lock-only"}, []string{"--location", "--package-lock"})
 	own := []string{"npm", "install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved"}
-	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{installer.Line(append(own, words...)...)}, emitLines()...)...)}, true, nil
+	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{installer.Line(append(own, words...)...)}, emittingLines()...)...)}, true, nil
 }
 
-// emitLines puts out what the resolver left.
-func emitLines() []string {
+// emittingLines are the lines that put out what the resolver left.
+func emittingLines() []string {
 	return []string{
 		"[ -f npm-shrinkwrap.json ] && mv npm-shrinkwrap.json package-lock.json",
 		"emit " + packageLock + " package-lock.json",
 	}
 }
 
-// cleanInstall has nothing to resolve: its plan is the lockfile.
+// cleanInstall plans `npm ci`, which has nothing to resolve: its plan is the lockfile.
 func cleanInstall(words []string, p installer.Project) (installer.Rewrite, bool, error) {
 	for _, w := range words {
 		if len(w) == 0 || w[0] != '-' {
@@ -132,7 +132,7 @@ func cleanInstall(words []string, p installer.Project) (installer.Rewrite, bool,
 		}
 	}
 	check := `[ -f npm-shrinkwrap.json ] || [ -f package-lock.json ] || { echo "npm ci needs a package-lock.json" >&2; exit 1; }`
-	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{check}, emitLines()...)...)}, true, nil
+	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{check}, emittingLines()...)...)}, true, nil
 }
 
 // ReadsUnasked implements installer.ProjectReader.

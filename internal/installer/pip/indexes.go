@@ -137,8 +137,9 @@ func (x indexes) setting(path []string, value any) {
 	}
 }
 
-// readTable is one of Pipenv, Poetry, PDM or uv, with a registry's address. One that is explicit is asked for the names alone that say so,
-// which are kept; unless it takes the place of the one that is asked for all.
+// readTable reads a table of Pipenv, Poetry, PDM or uv, with a registry's address. One that is
+// explicit is asked for the names alone that say so, which are kept; unless it takes the place of
+// the one that is asked for all.
 func (x indexes) readTable(path []string, table map[string]any) {
 	switch {
 	case isExplicit(path, table):

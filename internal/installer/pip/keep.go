@@ -15,7 +15,7 @@ func (client) KeepHint(argv []string, line string, writable []string) string {
 	return KeepHint(words, line, writable)
 }
 
-// KeepHint is installer.Keeper's, for the words behind the name of a program that installs as pip does.
+// KeepHint gives installer.Keeper's hint for the words behind the name of a program that installs as pip does.
 func KeepHint(words []string, line string, writable []string) string {
 	if len(words) == 0 || words[0] != "install" || slices.ContainsFunc(words, mayGoElsewhere) {
 		return ""

@@ -9,8 +9,7 @@ import (
 
 // lookScript asks for the head of one file of each release, as NAME DIGEST...: that has
 // the gateway fetch the file, verify it and look into it, and gives no byte of it. Of a
-// release with several files it is the one that this machine would install. What fails
-// here is told by the plan.
+// release with several files it is the one that this machine would install. The plan tells of a failure here.
 const lookScript = `
 import json, sys, urllib.request
 from concurrent.futures import ThreadPoolExecutor

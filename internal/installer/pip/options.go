@@ -21,9 +21,9 @@ func registryOptions() []string {
 	return []string{"-i", "--index-url", "--pypi-url", "--extra-index-url", "-f", "--find-links", "--no-index"}
 }
 
-func includesRequirements() []string { return []string{"-r", "--requirement", "--requirements"} }
+func requirementsOptions() []string { return []string{"-r", "--requirement", "--requirements"} }
 
-func includesConstraints() []string { return []string{"-c", "--constraint", "--build-constraint"} }
+func constraintsOptions() []string { return []string{"-c", "--constraint", "--build-constraint"} }
 
 // nextOption begins another option of the line. One in quotes is taken for an option too, which leaves out more.
 var nextOption = regexp.MustCompile(`\s["']?-`)
@@ -65,9 +65,9 @@ func readOption(w *manifest.Wants, m manifest.Text, l requirementLine, inner man
 	name, value := cutOption(l.text)
 	name = wholeName(name)
 	switch {
-	case slices.Contains(includesRequirements(), name):
+	case slices.Contains(requirementsOptions(), name):
 		return include(w, m, l, inner, value)
-	case slices.Contains(includesConstraints(), name):
+	case slices.Contains(constraintsOptions(), name):
 		return include(w, m, l, constraintsFormat(), value)
 	case slices.Contains([]string{"-e", "--editable"}, name) && inner.Name == constraintsFormat().Name:
 		noteAddress(w, m.File, l.number, value)
@@ -86,7 +86,7 @@ func readOption(w *manifest.Wants, m manifest.Text, l requirementLine, inner man
 
 // wholeName is that of an option that is written by its beginning, as pip lets people do. One that may be a place is one.
 func wholeName(name string) string {
-	all := slices.Concat(registryOptions(), includesRequirements(), includesConstraints(), []string{"--editable"}, silent())
+	all := slices.Concat(registryOptions(), requirementsOptions(), constraintsOptions(), []string{"--editable"}, silent())
 	if !strings.HasPrefix(name, "--") || len(name) == len("--") || slices.Contains(all, name) {
 		return name
 	}

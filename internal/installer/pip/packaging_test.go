@@ -102,8 +102,9 @@ func spelling(r *rand.Rand) string {
 	return b.String() + blank()
 }
 
-// TestRequirementsAsPackagingReadsThem: of 100,000 spellings (a tenth of that in a short run), those that packaging reads have the name and extras that it says.
-// What it refuses may be read here, since pip then refuses the file; but never under another name than it begins with.
+// TestRequirementsAsPackagingReadsThem: of 100,000 spellings (a tenth of that in a short run), those that
+// packaging reads have the name and extras that it says. A file that it refuses may be read here, since pip
+// then refuses the file; but never under another name than it begins with.
 func TestRequirementsAsPackagingReadsThem(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -14,7 +14,7 @@ func (v Version) Compare(o Version) int {
 	return compareLocal(v.local, o.local)
 }
 
-// CompareBound is Compare, but a local part of v counts only where o has one: 2.0+cu118 is
+// CompareBound compares, as Compare does, but a local part of v counts only where o has one: 2.0+cu118 is
 // a build of 2.0, and wherever that one is meant it is, too.
 func (v Version) CompareBound(o Version) int {
 	if o.local == "" {

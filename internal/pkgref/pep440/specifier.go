@@ -112,7 +112,7 @@ func parseClause(s string) (clause, bool) {
 
 // exclusive moves the bound of "<" and ">" past what they exclude besides the
 // version itself: "<3" no pre-release of 3, ">3.post1" no local release of it.
-// What ">3" excludes, the post-releases of 3, has no such bound: see match.
+// What ">3" excludes, the post-releases of 3, has no such bound: see matchesVersion.
 func (c clause) exclusive() clause {
 	v := &c.version
 	switch {

@@ -36,7 +36,7 @@ const (
 )
 
 // ParseNodeRange reads "^1.2.3", "~1.2", "1.x || >=2.5.0", "1.2.3 - 2.3.4", "*",
-// "" (any). What the language does not have (a tag such as "latest", a URL, an
+// "" (any). Forms that the language does not have (a tag such as "latest", a URL, an
 // alias) is refused, and so are a few oddities that semver lets pass ("vv1.2").
 func ParseNodeRange(s string) (NodeRange, bool) {
 	var r NodeRange
@@ -237,7 +237,7 @@ func (p partial) compared(op string) []comparator {
 // major.minor.patch.
 func (r NodeRange) Match(v Version) bool { return r.matchesVersion(v, false) }
 
-// MatchPreReleases is Match that takes pre-releases by their order alone;
+// MatchPreReleases matches, as Match does, and takes pre-releases by their order alone;
 // except that "<2.0.0" matches none of 2.0.0.
 func (r NodeRange) MatchPreReleases(v Version) bool { return r.matchesVersion(v, true) }
 

@@ -1,7 +1,7 @@
 // Package semantic parses and compares semantic versions (major.minor.patch)
 // strictly, and understands two range languages: node's own, whole, and a small
 // common one for policy documents about Rust and Go and for the requirements of
-// Go modules. What they do not understand they refuse, so that nothing is
+// Go modules. They refuse what they do not understand, so that nothing is
 // admitted by being misread.
 //
 // Vocabulary: a *range* is *clauses* such as ">=1.2.0,<2" that must all hold; a

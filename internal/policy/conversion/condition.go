@@ -92,7 +92,7 @@ func operandOf(n *yaml.Node) operand {
 	return o
 }
 
-// listTexts are the operand's elements that are texts.
+// listTexts lists the operand's elements that are texts.
 func (o operand) listTexts() []string {
 	var all []string
 	for _, e := range o.list {
@@ -206,7 +206,7 @@ func (r importedRule) withEmpty(members []string) (holding, *yaml.Node, string) 
 // maxParts bounds a text of which all parts are written out.
 const maxParts = 24
 
-// splitParts are all parts of a short text, the empty one among them; nil: it is too long.
+// splitParts returns all parts of a short text, the empty one among them; nil: it is too long.
 func splitParts(s string) []string {
 	runes := []rune(s)
 	if len(runes) > maxParts {

@@ -130,7 +130,7 @@ func (c *converter) document(root *yaml.Node) {
 	}
 }
 
-// convertHead has what only names the document.
+// convertHead converts what only names the document.
 func (c *converter) convertHead(root *yaml.Node) {
 	for _, key := range []string{"name", "version", "description"} {
 		n := getValue(root, key)

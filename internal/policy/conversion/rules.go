@@ -122,7 +122,7 @@ func isKnownField(field string) bool {
 	return slices.Contains([]string{"command", "code", "tool", "tool_name", "arguments", "action"}, field) || strings.HasPrefix(field, "arguments.")
 }
 
-// convertRule is the rule in our words; nil: it is left out, and noted or an error.
+// convertRule converts the rule to our words; nil: it is left out, and noted or an error.
 func (c *converter) convertRule(r importedRule) *yaml.Node {
 	what := "rule " + r.name
 	if !isKnownField(r.field) {

@@ -89,7 +89,7 @@ func pairsOf(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// getValue is a mapping's value; nil if it lacks the key, or is no mapping.
+// getValue returns a mapping's value; nil if it lacks the key, or is no mapping.
 func getValue(n *yaml.Node, name string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
@@ -136,8 +136,7 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Refusal is why a policy that has nothing else does not load; "": it does. What is in it is
-// written as YAML.
+// Refusal is why a policy that has nothing else does not load; "": it does. Its content is written as YAML.
 func Refusal(keys any) string {
 	data, err := yaml.Marshal(keys)
 	if err != nil {

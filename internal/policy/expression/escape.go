@@ -24,7 +24,7 @@ func (p *parser) escape(m modes) (*node, error) {
 		return &node{kind: one, set: s.sealSet()}, nil
 	}
 	if '1' <= c && c <= '9' && !p.threeOctal() {
-		return nil, p.failHere("a reference to a group, which is not read")
+		return nil, p.errorHere("a reference to a group, which is not read")
 	}
 	r, err := p.escaped()
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *parser) threeOctal() bool {
 // escaped reads the character that is written after a "\".
 func (p *parser) escaped() (rune, error) {
 	if !p.hasMore() {
-		return 0, p.failHere("a \\ at the end")
+		return 0, p.errorHere("a \\ at the end")
 	}
 	c := p.peekRune()
 	if strings.ContainsRune(octal, c) {
@@ -83,13 +83,13 @@ func (p *parser) escaped() (rune, error) {
 	case 'U':
 		return p.parseNumber(hexadecimal, 16, 8, 8)
 	case 'N':
-		return 0, p.failHere("a character by its name, which is not read; write its number, as in \\u20ac")
+		return 0, p.errorHere("a character by its name, which is not read; write its number, as in \\u20ac")
 	}
 	if i := strings.IndexRune("abfnrtv", c); i >= 0 {
 		return rune("\a\b\f\n\r\t\v"[i]), nil
 	}
 	if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '8' || c == '9' {
-		return 0, p.failHere("\\%c, which Python has not", c)
+		return 0, p.errorHere("\\%c, which Python has not", c)
 	}
 	return c, nil
 }
@@ -100,11 +100,11 @@ func (p *parser) parseNumber(digits string, base, least, most int) (rune, error)
 	n, err := strconv.ParseUint(text, base, 32)
 	switch {
 	case len(text) < least || err != nil:
-		return 0, p.failHere("an escape that is not whole")
+		return 0, p.errorHere("an escape that is not whole")
 	case base == 8 && n > 0o377:
-		return 0, p.failHere("an octal escape above 377")
+		return 0, p.errorHere("an octal escape above 377")
 	case n > utf8.MaxRune || !utf8.ValidRune(rune(n)):
-		return 0, p.failHere("an escape that is no character")
+		return 0, p.errorHere("an escape that is no character")
 	}
 	return rune(n), nil
 }
@@ -114,7 +114,7 @@ func (p *parser) bracket(m modes) (*node, error) {
 	s := &set{fold: m.fold, ascii: m.ascii, negated: p.skipText("^")}
 	for empty := true; ; empty = false {
 		if !p.hasMore() {
-			return nil, p.failHere("a [ without its ]")
+			return nil, p.errorHere("a [ without its ]")
 		}
 		if !empty && p.skipText("]") {
 			return &node{kind: one, set: s.sealSet()}, nil
@@ -128,7 +128,7 @@ func (p *parser) bracket(m modes) (*node, error) {
 // element reads a character, a class or a range of a set.
 func (p *parser) element(s *set) error {
 	if p.skipText("[:") {
-		return p.failHere("a class like [:alpha:], which Python reads as something else")
+		return p.errorHere("a class like [:alpha:], which Python reads as something else")
 	}
 	low, isSet, err := p.parseBound(s)
 	if err != nil {
@@ -143,14 +143,14 @@ func (p *parser) element(s *set) error {
 	}
 	p.next++
 	if !p.hasMore() {
-		return p.failHere("a [ without its ]")
+		return p.errorHere("a [ without its ]")
 	}
 	high, alsoSet, err := p.parseBound(s)
 	if err != nil {
 		return err
 	}
 	if isSet || alsoSet || high < low {
-		return p.failHere("an invalid range")
+		return p.errorHere("an invalid range")
 	}
 	s.spans = append(s.spans, runeRange{low, high})
 	return nil

@@ -70,7 +70,7 @@ func (e *Expression) Find(text string) (found, ok bool) {
 	return found, ok
 }
 
-// FindUntil is Find, which gives up when over says so: it is asked at the beginning and after each 64 KiB
+// FindUntil finds, as Find does, and gives up when over says so: it is asked at the beginning and after each 64 KiB
 // of the text. givenUp tells that it has, and that found and ok say nothing.
 func (e *Expression) FindUntil(text string, over func() bool) (found, ok, givenUp bool) {
 	if !utf8.ValidString(text) || e.inner && text == "" {

@@ -10,7 +10,7 @@ func (p *parser) comment() error {
 		}
 		p.next++
 	}
-	return p.failHere("a comment without its )")
+	return p.errorHere("a comment without its )")
 }
 
 // globalFlags reads what may only stand at the beginning: "(?i)".
@@ -43,15 +43,15 @@ const flagLetters = "aiLmstux"
 func (p *parser) switched(m modes, on, off string) (modes, error) {
 	switch both := on + off; {
 	case strings.ContainsAny(both, "Lt"):
-		return m, p.failHere("a flag that Python has not for text")
+		return m, p.errorHere("a flag that Python has not for text")
 	case strings.Contains(both, "x"):
-		return m, p.failHere("the flag x, which is not read")
+		return m, p.errorHere("the flag x, which is not read")
 	case strings.Contains(on, "a") && strings.Contains(on, "u"):
-		return m, p.failHere("the flags a and u together")
+		return m, p.errorHere("the flags a and u together")
 	case strings.ContainsAny(off, "au"):
-		return m, p.failHere("the flags a and u can not be taken away")
+		return m, p.errorHere("the flags a and u can not be taken away")
 	case strings.ContainsAny(on, off):
-		return m, p.failHere("a flag that is given and taken away")
+		return m, p.errorHere("a flag that is given and taken away")
 	}
 	set := func(mode *bool, letter string) {
 		*mode = (*mode || strings.Contains(on, letter)) && !strings.Contains(off, letter)
@@ -79,7 +79,7 @@ func (p *parser) parseGroup(m modes) (*node, error) {
 		return nil, err
 	}
 	if !p.skipText(")") {
-		return nil, p.failHere("a ( without its )")
+		return nil, p.errorHere("a ( without its )")
 	}
 	return n, nil
 }
@@ -92,27 +92,27 @@ func (p *parser) extension(m modes) (modes, error) {
 	case p.skipText("P<"):
 		return m, p.groupName()
 	case p.skipText("P="):
-		return m, p.failHere("a reference to a group, which is not read")
+		return m, p.errorHere("a reference to a group, which is not read")
 	case p.skipText("=") || p.skipText("!") || p.skipText("<=") || p.skipText("<!"):
-		return m, p.failHere("look-around, which is not read")
+		return m, p.errorHere("look-around, which is not read")
 	case p.skipText(">") || p.skipText("("):
-		return m, p.failHere("an atomic or conditional group, which is not read")
+		return m, p.errorHere("an atomic or conditional group, which is not read")
 	}
 	on, off := p.takeWhile(flagLetters, len(p.text)), ""
 	if p.skipText("-") {
 		if off = p.takeWhile(flagLetters, len(p.text)); off == "" {
-			return m, p.failHere("a flag is missing")
+			return m, p.errorHere("a flag is missing")
 		}
 	}
 	switch {
 	case strings.ContainsAny(on, "au") && p.skipText(":"):
-		return m, p.failHere("the flag a or u for a part, which is not read: Python itself goes wrong with it")
+		return m, p.errorHere("the flag a or u for a part, which is not read: Python itself goes wrong with it")
 	case on+off != "" && p.skipText(":"):
 		return p.switched(m, on, off)
 	case on != "" && off == "" && p.peekRune() == ')':
-		return m, p.failHere("flags for the whole that do not stand at its beginning")
+		return m, p.errorHere("flags for the whole that do not stand at its beginning")
 	}
-	return m, p.failHere("an extension that Python has not")
+	return m, p.errorHere("an extension that Python has not")
 }
 
 // groupName goes on after "(?P<".
@@ -123,10 +123,10 @@ func (p *parser) groupName() error {
 		name += p.takeWhile(letters+"0123456789", len(p.text))
 	}
 	if name == "" || !p.skipText(">") {
-		return p.failHere("a group's name that is not of letters, digits and _")
+		return p.errorHere("a group's name that is not of letters, digits and _")
 	}
 	if p.names[name] {
-		return p.failHere("a second group %s", name)
+		return p.errorHere("a second group %s", name)
 	}
 	p.names[name] = true
 	return nil

@@ -30,13 +30,13 @@ func parseExpression(text string) (*node, error) {
 		return nil, err
 	}
 	if p.hasMore() {
-		return nil, p.failHere("an unbalanced )")
+		return nil, p.errorHere("an unbalanced )")
 	}
 	return n, nil
 }
 
-// failHere is an error where the parser is.
-func (p *parser) failHere(format string, args ...any) error {
+// errorHere returns an error that names where the parser is.
+func (p *parser) errorHere(format string, args ...any) error {
 	return fmt.Errorf("at character %d: %s", max(p.next, 1), fmt.Sprintf(format, args...))
 }
 
@@ -137,11 +137,11 @@ func (p *parser) repeat() (least, most int, is bool, err error) {
 			continue
 		}
 		if *bound.to, err = strconv.Atoi(bound.text); err != nil || *bound.to > maxRepeat {
-			return 0, 0, false, p.failHere("a repeat of more than %d", maxRepeat)
+			return 0, 0, false, p.errorHere("a repeat of more than %d", maxRepeat)
 		}
 	}
 	if most != unlimited && most < least {
-		return 0, 0, false, p.failHere("a repeat whose end is before its beginning")
+		return 0, 0, false, p.errorHere("a repeat whose end is before its beginning")
 	}
 	return least, most, true, nil
 }
@@ -158,14 +158,14 @@ func (p *parser) takeWhile(some string, most int) string {
 // repeated puts the last part of n into a loop.
 func (p *parser) repeated(n *node, least, most int) error {
 	if len(n.parts) == 0 || n.parts[len(n.parts)-1].kind == at {
-		return p.failHere("nothing to repeat")
+		return p.errorHere("nothing to repeat")
 	}
 	last := &n.parts[len(n.parts)-1]
 	if (*last).kind == loop {
-		return p.failHere("a repeat of a repeat")
+		return p.errorHere("a repeat of a repeat")
 	}
 	if p.skipText("+") {
-		return p.failHere("a possessive repeat, which is not read")
+		return p.errorHere("a possessive repeat, which is not read")
 	}
 	p.skipText("?") // what is taken first makes no difference to what is found
 	*last = &node{kind: loop, parts: []*node{*last}, least: least, most: most}
@@ -213,7 +213,7 @@ func (p *parser) character(r rune, m modes) (*node, error) {
 // others it does not find an upper case that is beyond the basic plane.
 func (p *parser) checkCase(s *set, r rune) error {
 	if s.fold && !s.ascii && r > 0xffff && nextCase(r, false) != r {
-		return p.failHere("the flag i with a letter beyond U+FFFF, which is not read")
+		return p.errorHere("the flag i with a letter beyond U+FFFF, which is not read")
 	}
 	return nil
 }

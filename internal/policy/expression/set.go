@@ -16,7 +16,7 @@ type set struct {
 	fold    bool // either case matches
 	ascii   bool // classes and case know ASCII alone
 
-	low [2]uint64 // the answers for ASCII; see seal
+	low [2]uint64 // the answers for ASCII; see sealSet
 }
 
 // sealSet computes the answers for ASCII. A set is not changed after it.

@@ -52,8 +52,7 @@ func Text(findings []Finding) string {
 	return strings.Join(words, " ")
 }
 
-// Scan finds what there is, in the order of the text. What is no Python has what its tokens
-// show.
+// Scan finds what there is, in the order of the text. Text that is no Python has what its tokens show.
 func Scan(code string) []Finding {
 	s := &scanner{names: map[string]string{}}
 	s.scanText(code, 1, 0)

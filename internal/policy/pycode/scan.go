@@ -21,7 +21,7 @@ func (s *scanner) scanText(code string, line, nested int) {
 	}
 }
 
-// readShellLine is a line of IPython's.
+// readShellLine reads a line of IPython's.
 func (s *scanner) readShellLine(t token, nested int) {
 	text := strings.TrimLeft(t.text, "!%")
 	word, _, _ := strings.Cut(strings.TrimSpace(lineOf(text)), " ")
@@ -110,7 +110,7 @@ func headOfPath(path string) string {
 	return first
 }
 
-// replaceHead is a path whose first name stands for another path.
+// replaceHead replaces the first name of a path, which stands for another path.
 func replaceHead(path, whole string) string {
 	return bounded(whole + strings.TrimPrefix(path, headOfPath(path)))
 }
@@ -150,7 +150,7 @@ func (s *scanner) noteAlias(all []token, i int) {
 	}
 }
 
-// noteUse is a dotted name where it is used.
+// noteUse notes a dotted name where it is used.
 func (s *scanner) noteUse(path string, all []token, last int, called bool) {
 	line := all[last].line
 	argument, constant := "", false
@@ -286,7 +286,7 @@ func (s *scanner) imported(all []token, i int) int {
 	return last
 }
 
-// noteStar is `from a import *`.
+// noteStar notes `from a import *`.
 func (s *scanner) noteStar(module string, line int) {
 	if kindOfName(module) != "" || module == "os" || module == "posix" {
 		s.addUse(Process, module+".*", line)

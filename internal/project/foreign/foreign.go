@@ -206,5 +206,5 @@ func (c *converter) textsOf(n *node, what string) []*node {
 	return n.items
 }
 
-// clipText is a text of the settings in a message.
+// clipText clips a text of the settings for a message.
 func clipText(s string) string { return text.Shorten(conversion.Clean(s), 100) }

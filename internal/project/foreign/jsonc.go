@@ -52,7 +52,7 @@ func (n *node) members() iter.Seq2[*node, *node] {
 	}
 }
 
-// getValue is an object's value; nil: it has none.
+// getValue returns an object's value; nil: it has none.
 func (n *node) getValue(name string) *node {
 	for key, value := range n.members() {
 		if key.text == name {

@@ -317,7 +317,7 @@ func (s *Shelf) Remove(h Home) error {
 	return err
 }
 
-// hideHome has nobody find a home any more, unless a sandbox has it.
+// hideHome hides a home from everybody, unless a sandbox has it.
 func (s *Shelf) hideHome(h Home) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,7 +370,7 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 	nameless, _ := readUnlinked(ctx, s.dir, all, s.waited) // as below
 	s.looks.Unlock()
 	for sandbox, h := range taken {
-		// What could be counted counts, also where the sandbox keeps something from being looked at.
+		// All that could be counted counts, also where the sandbox keeps something from being looked at.
 		k, _ := s.measure(ctx, s.pathOf(h))
 		more := nameless[filepath.Join(strconv.Itoa(h.UID), h.Name)]
 		k.Bytes, k.Entries, k.Unseen = k.Bytes+more.bytes, k.Entries+more.files, more.unseen

@@ -41,7 +41,7 @@ func (u *unlinked) addDescriptor(p process, thread, descriptor string) {
 	}
 }
 
-// readInfo is the head of a descriptor's fdinfo, and all of it where locks come before what is asked for.
+// readInfo reads the head of a descriptor's fdinfo, and all of it where locks come before what is asked for.
 func readInfo(thread, descriptor string) string {
 	file, err := os.Open(filepath.Join(thread, "fdinfo", descriptor))
 	if err != nil {

@@ -83,8 +83,7 @@ func TestWhatIsHeldWithoutAName(t *testing.T) {
 }
 
 // TestAConnectionToTheHostHidesNothing: what a process of the host has accepted is in the network of the sandbox that connected, and
-// none of its processes has it. What is hidden
-// behind a socket of its own is in TestWhatIsHeldWithoutAName.
+// none of its processes has it. TestWhatIsHeldWithoutAName has what is hidden behind a socket of its own.
 func TestAConnectionToTheHostHidesNothing(t *testing.T) {
 	t.Parallel()
 	dir, place := homeOf(t)

@@ -7,8 +7,9 @@ import (
 
 // Unseen is how many things a sandbox has that hold something of a home, or may, where nobody sees what that takes of the disk.
 type Unseen struct {
-	// Messages are descriptors in messages that nobody has received, of sockets that a process has open. One that no process can still receive, over
-	// whatever chain of sockets, the kernel throws away. Whoever sent them may be another sandbox.
+	// Messages are descriptors in messages that nobody has received, of sockets that a process has
+	// open. One that no process can still receive, over whatever chain of sockets, the kernel
+	// throws away. Their sender may be another sandbox.
 	Messages int
 	// Mapped are files without a name that are mapped, of which nobody without root sees which they are.
 	Mapped int

@@ -18,7 +18,7 @@ const (
 	maxBytes    = 24 << 20         // of JSON
 )
 
-// guestDisks are asked what is on their disks. What they answer is their claim.
+// guestDisks are asked what is on their disks. Their answer is a claim.
 type guestDisks struct{ keeper *keeper.Client }
 
 // packages asks a guest for its packages, page by page.

@@ -25,7 +25,7 @@ type Taker struct {
 	one    sync.Mutex // held over an inventory: there is one at a time
 	rounds rounds
 	// root tells that something was, or may have been, done inside with root's
-	// rights. What another daemon or another sandbox did is not known.
+	// rights. Nobody knows what another daemon or another sandbox did.
 	root atomic.Bool
 }
 
@@ -87,10 +87,10 @@ func (t *Taker) account(ctx context.Context) (end string, err error) {
 	return answer.End, err
 }
 
-// unchangeable are the directories of a sandbox that nothing in it can have changed,
-// root included: the engine shows them read-only. What lies there a run has not
-// installed, whatever a time or an owner says. Not among them is what a writable mount
-// lies over; one that lies below them is looked into all the same.
+// unchangeable are the directories of a sandbox that nothing in it can have changed, root included:
+// the engine shows them read-only. A run has not installed what lies there, whatever a time or an
+// owner says. Not among them is what a writable mount lies over; one that lies below them is looked
+// into all the same.
 func unchangeable(info journal.Info) []string {
 	shown := slices.DeleteFunc(slices.Clone(info.TemplateMounts), func(place string) bool {
 		return slices.ContainsFunc(info.WritableMounts, func(over string) bool {

@@ -30,7 +30,7 @@ type start struct {
 	failed func(error)
 }
 
-// Who has the outcome of a start, which is decided once.
+// The owner of the outcome of a start, which is decided once.
 const (
 	undecided int32 = iota
 	answered        // the caller, who waited for it
@@ -43,7 +43,7 @@ const (
 // lives, and what came of it is told to began or failed. If begin returns an error though the process
 // may run, which mayRun tells, it is being killed.
 //
-// A caller whose ctx ends is not kept waiting. What it leaves behind is bounded by maxStarting and ends
+// A caller whose ctx ends is not kept waiting. The starts that it leaves behind are bounded by maxStarting and end
 // when the guest has answered, or with the sandbox.
 func (t *Table) beginProcess(ctx context.Context, s start) (mayRun bool, err error) {
 	if err := t.acquireStart(); err != nil {
@@ -63,12 +63,12 @@ func (t *Table) beginProcess(ctx context.Context, s start) (mayRun bool, err err
 		r.err = t.cfg.Keeper.Exec(t.life, t.place.Info.ID, s.exec, s.options)
 		switch {
 		case r.err == nil:
-			t.hasBegun(s, !outcome.CompareAndSwap(undecided, answered))
+			t.tellBegun(s, !outcome.CompareAndSwap(undecided, answered))
 		case !keeper.Unanswered(r.err):
 			r.mayRun = false
 			s.failStart(r.err)
 		case t.life.Err() == nil: // else the daemon ends; its successor finds the process with the keeper
-			t.hasBegun(s, true)
+			t.tellBegun(s, true)
 		}
 	})
 	select {
@@ -83,8 +83,8 @@ func (t *Table) beginProcess(ctx context.Context, s start) (mayRun bool, err err
 	}
 }
 
-// hasBegun tells of a process that runs, or may run, and kills it if nobody wants it.
-func (t *Table) hasBegun(s start, unwanted bool) {
+// tellBegun tells of a process that runs, or may run, and kills it if nobody wants it.
+func (t *Table) tellBegun(s start, unwanted bool) {
 	if s.began != nil {
 		s.began(unwanted)
 	}

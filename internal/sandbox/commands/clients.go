@@ -38,7 +38,7 @@ func (c *Clients) Touch() {
 	c.touchClients()
 }
 
-// NoteActivity is Touch by what the sandbox did itself: it is neither abandoned nor idle, and no
+// NoteActivity touches by what the sandbox did itself: it is neither abandoned nor idle, and no
 // client was there.
 func (c *Clients) NoteActivity() {
 	c.mu.Lock()
@@ -83,8 +83,8 @@ func (c *Clients) Stay() (over func()) {
 	})
 }
 
-// attach is Use by one who looks at a command's output. What it returns second counts it as
-// gone, though output may still be written to it.
+// attach is Use by one who looks at a command's output. Its second result counts it as gone, though
+// output may still be written to it.
 func (c *Clients) attach() (over, gone func()) {
 	leave := c.Use()
 	c.mu.Lock()

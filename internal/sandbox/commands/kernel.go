@@ -11,7 +11,7 @@ import (
 )
 
 // Kernel asks for a process that runs cells: a program of the daemon's own, which nobody else
-// has a part in. What it is to run is judged cell by cell: see Cell.
+// has a part in. Its code is judged cell by cell: see Cell.
 type Kernel struct {
 	Argv []string
 	Env  map[string]string

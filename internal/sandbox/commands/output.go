@@ -38,7 +38,7 @@ func (t *Table) output(ctx context.Context, id, name string) ([]byte, error) {
 	return out, err
 }
 
-// collect reads frames up to the exit, which ended tells of. What came before an error comes with it.
+// collect reads frames up to the exit, which ended tells of. The output before an error comes with it.
 func collect(frames *channel.Conn, name string) (written []byte, ended bool, err error) {
 	var out, complaint bytes.Buffer
 	for {

@@ -41,7 +41,7 @@ func (t *Table) settleCommand(ctx context.Context, c *tableCommand, exit channel
 	}
 }
 
-// settleFailed is for a command that did not start.
+// settleFailed settles a command that did not start.
 func (t *Table) settleFailed(ctx context.Context, c *tableCommand, cause error) {
 	t.settleAlone(ctx, c, channel.Exit{Code: 126, Error: cause.Error()})
 }

@@ -116,7 +116,7 @@ func (t *Table) dropCommand(c *tableCommand) {
 	delete(t.byID, c.id)
 }
 
-// findCommand is a command that is not settled; nil: there is none of that id.
+// findCommand finds a command that is not settled; nil: there is none of that id.
 func (t *Table) findCommand(id string) *tableCommand {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,7 +126,7 @@ func (t *Table) findCommand(id string) *tableCommand {
 // Has reports whether a command or a cell has not been settled: its end will be on record.
 func (t *Table) Has(id string) bool { return t.findCommand(id) != nil }
 
-// listCommands are the commands that are not settled.
+// listCommands lists the commands that are not settled.
 func (t *Table) listCommands() []*tableCommand {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -65,7 +65,7 @@ func NewBlueprints(dir, agentDir string, record *written.Record, log *slog.Logge
 func (s *Blueprints) pathOf(id string) string { return filepath.Join(s.dir, filePrefix+id+fileForm) }
 
 // Keep writes what a sandbox is made with today's agent. It is not brought to the disk:
-// after a loss of power the sandbox does not live either. What it may write of the host is:
+// after a loss of power the sandbox does not live either. The paths of the host that it may write are:
 // links that it leaves there stay.
 func (s *Blueprints) Keep(id string, b Blueprint) (err error) {
 	if b.Agent, err = s.Agent(); err != nil {

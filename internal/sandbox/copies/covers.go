@@ -50,8 +50,8 @@ func (s *Blueprints) living(but string) (all []hostpath.Tree) {
 	return all
 }
 
-// keepWritable has the record know what a sandbox may write of the host, before it does. Whoever makes a
-// sandbox also has on record what others are not kept from any more.
+// keepWritable has the record know what a sandbox may write of the host, before it does. A maker of
+// a sandbox also has on record what others are not kept from any more.
 func (s *Blueprints) keepWritable(id string, b Blueprint) error {
 	trees := b.writable()
 	s.recording.Lock()
@@ -91,7 +91,7 @@ func (s *Blueprints) settleSandbox(id string) {
 	trees := s.writable[id]
 	s.mu.Unlock()
 	if err := s.settleTrees(trees, s.living(id)); err != nil {
-		// What was covered counts only as long as it is the same, as if the sandbox ran.
+		// A covered name counts only as long as it is the same, as if the sandbox ran.
 		s.log.Warn("what a sandbox could write that runs no more can't be kept", "sandbox", id, "err", err)
 		return
 	}
@@ -102,8 +102,8 @@ func (s *Blueprints) settleSandbox(id string) {
 	s.noteTrees(id, settled)
 }
 
-// settleTrees replaces trees in the record by what they are once nobody writes in them, unless others still do. What
-// is lost is so for all. Needs s.recording.
+// settleTrees replaces trees in the record by what they are once nobody writes in them, unless
+// others still do. A loss is one for all. Needs s.recording.
 func (s *Blueprints) settleTrees(trees, others []hostpath.Tree) error {
 	var was, now []hostpath.Tree
 	for _, t := range trees {
@@ -258,12 +258,12 @@ func (b Blueprint) covered(m engine.Mount) map[string]hostpath.Mark {
 			continue
 		}
 		of := filepath.Join(m.Source, name)
-		// What another path covers is not shown at all; older versions did not say what it was.
+		// A file that another path covers is not shown at all; older versions did not say what it was.
 		other := cover.Covers != "" && cover.Source != of && !strings.HasPrefix(cover.Source, of+"/")
 		if !other && (cover.Source != of || !cover.ReadOnly) {
 			continue
 		}
-		// What is mounted there later, or below it, is what is seen.
+		// A later mount there, or below it, is what is seen.
 		if !slices.ContainsFunc(b.Spec.Mounts[at+1:], func(later engine.Mount) bool {
 			return later.Source != "" && !later.ReadOnly && (later.Destination == cover.Destination || strings.HasPrefix(later.Destination, cover.Destination+"/"))
 		}) {

@@ -41,7 +41,7 @@ func (p *coveredProject) make() {
 	}
 }
 
-// makeAnew is what a person does.
+// makeAnew makes the environment anew, as a person does.
 func (p *coveredProject) makeAnew() {
 	p.t.Helper()
 	if err := os.RemoveAll(p.venv); err != nil {

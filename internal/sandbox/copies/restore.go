@@ -27,9 +27,8 @@ func (l *Library) MayRestore(from *Origin, eng engine.Engine, caps engine.Capabi
 	return nil
 }
 
-// Register makes a copy known to the door. What is in it is judged
-// again: by today's advisories and the policy's blocklist, and by all of the policy's
-// lists what came under another policy.
+// Register makes a copy known to the door. Its content is judged again: by today's advisories and
+// the policy's blocklist, and by all of the policy's lists what came under another policy.
 func (l *Library) Register(ctx context.Context, run admission.Run, from *Origin) error {
 	run.Ancestors = from.Ancestors
 	if err := l.cfg.Door.RegisterCopy(ctx, run, from.Facts); err != nil {

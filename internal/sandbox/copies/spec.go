@@ -49,7 +49,7 @@ func (l *Library) Spec(ctx context.Context, from *Origin, w Wanted) (engine.Spec
 	return spec, err
 }
 
-// lowerLimits are the lower ones of two. What can't hold the copy is refused.
+// lowerLimits returns the lower ones of two. A limit that can't hold the copy is refused.
 func lowerLimits(source, asked engine.Limits, from *Origin) (engine.Limits, error) {
 	lower := engine.Limits{
 		CPU: min(source.CPU, asked.CPU), MemoryBytes: min(source.MemoryBytes, asked.MemoryBytes),
@@ -84,8 +84,8 @@ func (l *Library) granted(w Wanted) ([]mountpolicy.Mount, error) {
 	return all, nil
 }
 
-// hideAlso is what a source's mounts showed, with what ignore files hide now over it: a copy is a sandbox that
-// begins now. What is in memory has the mounts that it had, so that such a copy is refused that would show more.
+// hideAlso returns what a source's mounts showed, with what ignore files hide now over it: a copy is a sandbox that
+// begins now. A copy of memory has the mounts that it had, so that such a copy is refused that would show more.
 func hideAlso(shown, hidden []engine.Mount, contents engine.Contents) ([]engine.Mount, error) {
 	for _, now := range hidden {
 		if slices.ContainsFunc(shown, func(had engine.Mount) bool { return had.Destination == now.Destination && !had.Around.IsZero() }) {

@@ -39,7 +39,7 @@ func (l *Library) Keep(ctx context.Context, s Source, keep Keep) (Snapshot, erro
 	if keep.Contents == "" {
 		keep.Contents = engine.ContentsMemory
 	}
-	written, err := l.mayKeep(ctx, s)
+	written, err := l.reserveRoom(ctx, s)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -53,10 +53,10 @@ func (l *Library) Keep(ctx context.Context, s Source, keep Keep) (Snapshot, erro
 	return snap, errors.Join(err, draft.Drop())
 }
 
-// mayKeep refuses another snapshot to an owner whose snapshots, with those that are
+// reserveRoom refuses another snapshot to an owner whose snapshots, with those that are
 // being written, have as much of the disk as its sandboxes may have. done must be
 // called when this one is in the store, or is not to be.
-func (l *Library) mayKeep(ctx context.Context, s Source) (done func(), err error) {
+func (l *Library) reserveRoom(ctx context.Context, s Source) (done func(), err error) {
 	owner := s.Info.Owner
 	if owner.Quota.DiskBytes == 0 || l.cfg.Store == nil {
 		return func() {}, nil
@@ -142,8 +142,7 @@ func (l *Library) mayCopy(ctx context.Context, s Source, contents engine.Content
 	}
 }
 
-// imageSize is about how large an image will be. What it takes beyond that is
-// bounded by the reserve.
+// imageSize is about how large an image will be. The reserve bounds what it takes beyond that.
 func imageSize(ctx context.Context, s Source) int64 {
 	stats, err := s.Instance.Stats(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
-// What readers of events may have.
+// The bounds of readers of events.
 const (
 	eventPage    = 256 // read from the journal at one time
 	eventReaders = 64
@@ -81,7 +81,7 @@ func (f *Feed) leaveFeed() {
 // Follow gives what happens from after the event with the number on: first what the
 // journal has, from the oldest that is kept, then what comes. The channel is closed when
 // ctx ends, with the daemon, when the journal can't be read, and when the reader is so slow that what it
-// has not read yet is not kept any more. Who stops reading must end ctx. There are bounds to how many read: fault.ErrExhausted.
+// has not read yet is not kept any more. A reader that stops must end ctx. There are bounds to how many read: fault.ErrExhausted.
 func (f *Feed) Follow(ctx context.Context, after int64) (<-chan Event, error) {
 	last, err := f.Last(ctx)
 	if err != nil {

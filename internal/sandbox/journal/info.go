@@ -125,7 +125,7 @@ const NoLease time.Duration = -1
 // AtEnd is what becomes of a sandbox whose time is over.
 type AtEnd string
 
-// What may become of it.
+// The ends that it may come to.
 const (
 	ThenDestroy AtEnd = ""
 	ThenPause   AtEnd = "pause"

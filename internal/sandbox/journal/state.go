@@ -46,8 +46,8 @@ func allowedMoves() map[State][]State {
 // MayBecome reports whether a move is in the table.
 func (s State) MayBecome(to State) bool { return slices.Contains(allowedMoves()[s], to) }
 
-// Usable reports whether commands can be started and files read in this state. What
-// is asked while a copy is being written waits for that.
+// Usable reports whether commands can be started and files read in this state. A request that comes
+// while a copy is being written waits for that.
 func (s State) Usable() bool { return s == Running || s == Snapshotting }
 
 // Ends reports whether a sandbox in this state is being taken away, or has been.

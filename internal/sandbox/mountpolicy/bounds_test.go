@@ -24,8 +24,9 @@ func writeIn(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestLayEnds: a directory is as an agent made it that had it read-write. Whoever mounts it next is told what is too much, and what to do, and
-// what looks through it ends with the request.
+// TestLayEnds: a directory is as an agent made it that had it read-write. The next caller that
+// mounts it is told what is too much, and what to do, and what looks through it ends with the
+// request.
 func TestLayEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fill func(dir string)

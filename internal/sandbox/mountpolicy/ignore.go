@@ -44,7 +44,7 @@ func (r Rules) hiding(ctx context.Context, m Checked, may *Comparing) ([]*ignore
 	return files, over, err
 }
 
-// hideWith is Hide with the ignore files that hold for the mount. most bounds how many paths they hide.
+// hideWith hides, as Hide does, by the ignore files that hold for the mount. most bounds how many paths they hide.
 func (r Rules) hideWith(ctx context.Context, m Checked, files []*ignoreFile, most int, may *Comparing) ([]engine.Mount, error) {
 	if err := checkShown(m.path, files); err != nil || len(files) == 0 || m.Origin().Type != hostpath.Dir {
 		return nil, err

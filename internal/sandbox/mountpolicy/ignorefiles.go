@@ -19,7 +19,7 @@ import (
 
 // IgnoreFile is the file that hides paths of its directory from sandboxes, wherever they are shown; its
 // syntax is that of .gitignore (patterns), and its patterns begin at its own directory. The agent can't
-// change it (guard). In a read-write mount it can rename a directory above
+// change it (guardFiles). In a read-write mount it can rename a directory above
 // something hidden, so that a pattern with a directory in it ("conf/key.pem") no
 // longer names it: what was hidden once is known by what it is, and stays hidden
 // as long as the ignore file is not changed (Hidden).

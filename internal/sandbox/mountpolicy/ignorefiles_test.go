@@ -136,8 +136,9 @@ func leftOut(t *testing.T, rules Rules, source string) (all []string) {
 	return all
 }
 
-// TestWhatWasHiddenStaysHiddenInParts: what an ignore file has hidden is hidden under another name, too, where a part of its
-// directory is shown, or one above it. Whoever was shown a part alone is believed as well. Without the record, as the control, it is shown.
+// TestWhatWasHiddenStaysHiddenInParts: what an ignore file has hidden is hidden under another name, too,
+// where a part of its directory is shown, or one above it. A sandbox that was shown a part alone is believed
+// as well. Without the record, as the control, it is shown.
 func TestWhatWasHiddenStaysHiddenInParts(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]bool{"kept": true, "control: not kept": false} {

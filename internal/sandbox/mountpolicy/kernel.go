@@ -50,7 +50,7 @@ func checkKernel(table hostpath.Table, resolved, done string) error {
 			return fault.Invalid("%s can't be %s: at %s there is a file system of the host's kernel (%s); %s", resolved, done, m.At, m.Type, unmount)
 		}
 	}
-	if tree, at := showsOwn(table, trees, resolved); tree != "" {
+	if tree, at := findShownOwn(table, trees, resolved); tree != "" {
 		return fault.Invalid("%s can't be %s: at %s there is another name of a place in or above %s, which belongs to the host's kernel; %s", resolved, done, at, tree, unmount)
 	}
 	return nil

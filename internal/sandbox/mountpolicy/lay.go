@@ -46,7 +46,7 @@ func (r Rules) Lay(ctx context.Context, asked []Mount, deciding []string) ([]eng
 	}
 	// A mount inside of another comes after it, or it would lie below it.
 	slices.SortStableFunc(all, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
-	// What the ignore file hides stays hidden: it lies over the guards.
+	// Paths that the ignore file hides stay hidden: it lies over the guards.
 	guards, err := guardFiles(ctx, checked, guarded(deciding, ignores))
 	if err != nil {
 		return nil, err

@@ -236,7 +236,7 @@ func (r Rules) checkPlace(resolved string) error {
 	return r.checkPlaceIn(table, resolved)
 }
 
-// checkPlaceIn is checkPlace by a table of mounts.
+// checkPlaceIn does what checkPlace does, by a table of mounts.
 func (r Rules) checkPlaceIn(table hostpath.Table, resolved string) error {
 	if err := checkKernel(table, resolved, "mounted"); err != nil {
 		return err

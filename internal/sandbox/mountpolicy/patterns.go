@@ -168,7 +168,8 @@ func readShowing(line string) (string, error) {
 	return translateWay(strings.TrimPrefix(line, "/"))
 }
 
-// translateWay is translate for a pattern with directories in it, in which two stars stand for directories if they are alone between slashes.
+// translateWay translates a pattern with directories in it, in which two stars stand for
+// directories if they are alone between slashes.
 func translateWay(line string) (string, error) {
 	var out strings.Builder
 	for {
@@ -260,7 +261,8 @@ func exactWildcard(line string) (n int, expression string) {
 // noName is the expression of what no name is.
 const noName = `[^\x00-\x{10ffff}]`
 
-// parseClass is the class of bytes at a pattern's begin, such as [a-z] or [!0-9], in which no slash is; a bracket that nothing closes is itself.
+// parseClass parses the class of bytes at a pattern's begin, such as [a-z] or [!0-9], in which no
+// slash is; a bracket that nothing closes is itself.
 func parseClass(line string) (n int, expression string, err error) {
 	in, not := line[1:], false
 	if in != "" && (in[0] == '!' || in[0] == '^') {

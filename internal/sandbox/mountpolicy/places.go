@@ -8,7 +8,7 @@ import (
 // checkOtherNames refuses a source that shows the installation's own directories, or a part of
 // them, under another name: itself, or by what is mounted below it, which is shown with it.
 func (r Rules) checkOtherNames(table hostpath.Table, resolved string) error {
-	own, at := showsOwn(table, r.Own, resolved)
+	own, at := findShownOwn(table, r.Own, resolved)
 	switch {
 	case own == "":
 		return nil
@@ -18,8 +18,8 @@ func (r Rules) checkOtherNames(table hostpath.Table, resolved string) error {
 	return fault.Invalid("%s can't be mounted: at %s there is another name of a place in or above %s, where Cofferdam keeps its own state", resolved, at, own)
 }
 
-// showsOwn is the first of own directories that a path shows, and where; "" if none.
-func showsOwn(table hostpath.Table, owned []string, path string) (own, at string) {
+// findShownOwn finds the first of own directories that a path shows, and where; "" if none.
+func findShownOwn(table hostpath.Table, owned []string, path string) (own, at string) {
 	shown := table.Shown(path)
 	for _, own := range owned {
 		s, ok := table.SpotOf(own)

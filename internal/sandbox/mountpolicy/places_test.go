@@ -30,7 +30,7 @@ func TestOwnUnderOtherNames(t *testing.T) {
 		// The controls.
 		"/projects/other": "", "/projects/cofferdam-2": "", "/home/u/c": "", "/srv/cofferdam": "", "/var/lib/other": "",
 	} {
-		if _, got := showsOwn(table, own, path); got != at {
+		if _, got := findShownOwn(table, own, path); got != at {
 			t.Errorf("%s shows it at %q, want %q", path, got, at)
 		}
 	}

@@ -273,7 +273,7 @@ func (f *flow) releaseWaiting() error {
 	return f.emitFrames(kind, f.scanners[kind].Release())
 }
 
-// finishStreams is the end of both streams.
+// finishStreams finishes both streams.
 func (f *flow) finishStreams() error {
 	for _, kind := range []channel.FrameType{channel.FrameStdout, channel.FrameStderr} {
 		if s := f.scanners[kind]; s != nil && !f.over {
@@ -286,7 +286,7 @@ func (f *flow) finishStreams() error {
 	return nil
 }
 
-// takeGap is output that was not kept: what is before it and behind it is apart.
+// takeGap takes note of output that was not kept: what is before it and behind it is apart.
 func (f *flow) takeGap(got flowFrame) error {
 	var gap channel.Gap
 	if err := channel.DecodeJSON(got.kind, got.payload, &gap); err != nil {

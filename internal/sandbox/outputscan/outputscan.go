@@ -124,8 +124,9 @@ func (s *Scanner) Written(ctx context.Context, sandbox, command string, out keep
 	return out, nil
 }
 
-// File is the stream of a file that is read by whoever asks in ctx, of as many bytes as its sandbox says. What is held for
-// it is given back when it is closed: one request may read many, one after the other.
+// File is the stream of a file that is read by whoever asks in ctx, of as many bytes as its sandbox
+// says. Room that is held for it is given back when it is closed: one request may read many, one
+// after the other.
 func (s *Scanner) File(ctx context.Context, conn net.Conn, sandbox, path string, size int64) (net.Conn, error) {
 	rules, err := s.door.Scanning(sandbox)
 	if err != nil || rules.Files.Off() {

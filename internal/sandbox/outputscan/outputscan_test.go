@@ -288,7 +288,7 @@ func TestLongFile(t *testing.T) {
 }
 
 // TestWhatIsKeptOfAFileIsCounted before any of it is read, as much as is kept at most; without room the file is refused.
-// What goes out as it comes takes none.
+// Output that goes out as it comes takes none.
 func TestWhatIsKeptOfAFileIsCounted(t *testing.T) {
 	full := fault.New(fault.ErrExhausted, "full")
 	for outcome, size := range map[dlp.Outcome]int64{dlp.Report: 8 << 20, dlp.Redact: 8 << 20, dlp.Block: 8 << 20, dlp.Off: 1} {

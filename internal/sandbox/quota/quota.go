@@ -100,7 +100,7 @@ func (b *Book) MayPromise(more Share) error {
 	return b.mayPromise(more, true)
 }
 
-// mayPromise needs mu. Whoever asks for a sandbox, and a guest for which one would be made, is not told what the
+// mayPromise needs mu. A caller that asks for a sandbox, and a guest for which one would be made, is not told what the
 // others have together: it would see what they begin and end, to the MiB.
 func (b *Book) mayPromise(more Share, operator bool) error {
 	has := b.promised()
@@ -116,7 +116,7 @@ func (b *Book) mayPromise(more Share, operator bool) error {
 	case b.host.CPU > 0 && has.CPU+more.CPU > b.host.CPU+1e-9: // sums of decimal fractions
 		what, have, want, most = "cpu", formatCores(has.CPU), formatCores(has.CPU+more.CPU), formatCores(b.host.CPU)
 	default:
-		return b.leavesPart(more)
+		return b.checkOwnerPart(more)
 	}
 	if !operator {
 		return fault.Exhausted(whenFull, "this host is full: overcommit.%s allows no other sandbox now; end or pause one, or wait until one ends", what)
@@ -124,9 +124,9 @@ func (b *Book) mayPromise(more Share, operator bool) error {
 	return fault.Exhausted(whenFull, full, have, want, what, most)
 }
 
-// leavesPart refuses what would leave less than a part of the host to the other owners. A token is told of its
+// checkOwnerPart refuses what would leave less than a part of the host to the other owners. A token is told of its
 // own sandboxes and of the bound. Needs mu.
-func (b *Book) leavesPart(more Share) error {
+func (b *Book) checkOwnerPart(more Share) error {
 	if more.Token == "" || b.host.OwnerPart <= 0 || b.host.OwnerPart >= 1 {
 		return nil
 	}
@@ -150,9 +150,9 @@ func (b *Book) leavesPart(more Share) error {
 // whenFull is when to ask a full host again. Nobody knows when a sandbox ends.
 const whenFull = 30 * time.Second
 
-// Take gives a sandbox that is to be made its share, or refuses it with
-// fault.ErrExhausted: with a time to wait where that is all it takes. What is
-// refused for its size costs nothing of the rate.
+// Take gives a sandbox that is to be made its share, or refuses it with fault.ErrExhausted: with a
+// time to wait where that is all it takes. A request that is refused for its size costs nothing of
+// the rate.
 func (b *Book) Take(id string, s Share, q token.Quota) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +160,7 @@ func (b *Book) Take(id string, s Share, q token.Quota) error {
 		return err
 	}
 	if s.Token != "" {
-		if err := b.fitsQuota(s, q, 1); err != nil {
+		if err := b.checkQuota(s, q, 1); err != nil {
 			return err
 		}
 		if err := b.beginCreate(s.Token, q.CreatesPerMinute, time.Now()); err != nil {
@@ -211,7 +211,7 @@ func (b *Book) Wake(id string, q token.Quota) error {
 		return err
 	}
 	if h.Token != "" {
-		if err := b.fitsQuota(more, q, 0); err != nil {
+		if err := b.checkQuota(more, q, 0); err != nil {
 			return err
 		}
 	}
@@ -253,8 +253,8 @@ func (b *Book) usedBy(token string) (sum Share, count int) {
 	return sum, count
 }
 
-// fitsQuota needs mu.
-func (b *Book) fitsQuota(s Share, q token.Quota, sandboxes int) error {
+// checkQuota refuses what is more than the token's quota. Needs mu.
+func (b *Book) checkQuota(s Share, q token.Quota, sandboxes int) error {
 	has, count := b.usedBy(s.Token)
 	const sorry = "the token's sandboxes have %s, and with this one they would have %s; its quota is %s"
 	switch {

@@ -74,8 +74,7 @@ func interrupted(f Found) error {
 	return nil
 }
 
-// giveUp takes away what can't be adopted. What fails is tried again by the next
-// reconcile.
+// giveUp takes away what can't be adopted. The next reconcile tries again what fails.
 func (t *Tidier) giveUp(ctx context.Context, f Found, reason string) {
 	t.sweepSandbox(ctx, f.Keeper)
 	if !f.Journaled() {

@@ -84,10 +84,10 @@ func (t *Tidier) Keep(ctx context.Context) {
 	}
 }
 
-// Reconcile compares what the keeper, the engines, the shelf and the journal have
-// with the sandboxes that are known, and takes away what is nobody's. Each of them
-// has only what this installation made. What belongs to a sandbox that is being made
-// or taken away is left alone: its id is known before anything of it is there.
+// Reconcile compares what the keeper, the engines, the shelf and the journal have with the
+// sandboxes that are known, and takes away what is nobody's. Each of them has only what this
+// installation made. The parts of a sandbox that is being made or taken away are left alone: its id
+// is known before anything of it is there.
 func (t *Tidier) Reconcile(ctx context.Context, reason string) {
 	t.one.Lock()
 	defer t.one.Unlock()

@@ -123,7 +123,7 @@ func (s *Store) takeDue() *keptSnapshot {
 var errWanted = errors.New("the snapshot is wanted")
 
 // compress puts the cold form in the place of the plain one. A crash at any point
-// leaves one of the two whole: see tidy.
+// leaves one of the two whole: see tidyDir.
 func (s *Store) compress(ctx context.Context, k *keptSnapshot) error {
 	k.form.Lock()
 	defer k.form.Unlock()

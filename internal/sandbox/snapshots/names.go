@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// listNames are all that a snapshot has now: its maker's, unless that was taken over, and
+// listNames lists all names that a snapshot has now: its maker's, unless that was taken over, and
 // those that it was given. Needs the store's lock, as without and takeNames do.
 func (k *keptSnapshot) listNames() []string {
 	var all []string
@@ -101,7 +101,7 @@ func (s *Store) writeChange(one renamed) error {
 	return err
 }
 
-// settleNames is for a crash that came between a publication and what older snapshots
+// settleNames settles the names after a crash that came between a publication and what older snapshots
 // lose by it: the newest has the name. Nobody else has the store yet.
 func (s *Store) settleNames() {
 	newest := slices.SortedFunc(maps.Values(s.known), func(a, b *keptSnapshot) int {

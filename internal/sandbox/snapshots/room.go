@@ -17,7 +17,7 @@ type Room struct {
 	Reserve int64 // bytes that stay free on the file system
 }
 
-// What one token's may take of the room is three quarters, so that no one of them keeps the others
+// One token's may take three quarters of the room, so that no one of them keeps the others
 // from having any; and a token that has none may have one, however many there are.
 const shareOf, shareIn = 3, 4
 
@@ -69,7 +69,7 @@ func (s *Store) checkDisk(about int64) error {
 }
 
 // diskUse is how many bytes of the disk a directory's files take; holes are none.
-// What can't be read counts as nothing.
+// A file that can't be read counts as nothing.
 func diskUse(dir string) int64 {
 	total := int64(0)
 	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

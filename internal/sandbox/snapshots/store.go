@@ -14,11 +14,11 @@
 //	<dir>/<id>/state.json      what may change: its record in the log, whether its name was taken over
 //	<dir>/.new-*, .gone-*      drafts and what is being removed; swept at start
 //
-// A draft becomes a snapshot in one rename, after all of it is on the disk: when
-// the power fails there is a whole snapshot or none. The digest of a snapshot is
-// that of its manifest, which has those of the seal and of the attachments, so
-// that no byte can change unnoticed. Who may write the directory may write a
-// whole other snapshot there: the log has the digest of the real one.
+// A draft becomes a snapshot in one rename, after all of it is on the disk: when the power fails
+// there is a whole snapshot or none. The digest of a snapshot is that of its manifest, which has
+// those of the seal and of the attachments, so that no byte can change unnoticed. A user who may
+// write the directory may write a whole other snapshot there: the log has the digest of the real
+// one.
 package snapshots
 
 import (

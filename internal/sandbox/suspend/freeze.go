@@ -310,7 +310,7 @@ func (l *List) leaveShelf() bool {
 	return !wanted
 }
 
-// tryThaw tries a few times, with growing pauses: the host may be short of memory. What is
+// tryThaw tries a few times, with growing pauses: the host may be short of memory. A file that is
 // not as it was when it was frozen does not become so.
 func (l *List) tryThaw(ctx context.Context) error {
 	pauses := thawPauses()

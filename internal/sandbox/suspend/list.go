@@ -121,7 +121,7 @@ type List struct {
 	// the daemon's end.
 	life, kill context.Context //nolint:containedctx // a list lives as long as its sandbox, not as a call
 	end        context.CancelFunc
-	stopped    bool           // the guest's clocks stand still; owned by tend
+	stopped    bool           // the guest's clocks stand still; owned by tendList
 	work       sync.WaitGroup // tend
 	steady     sync.RWMutex   // written by who freezes, from Freezing to Running; read by Steadily
 
@@ -176,7 +176,7 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 }
 
 // TakeOverRunning makes the list of a running sandbox that another daemon had.
-// What waited then has lost its connection and asks again; the guest's clocks may
+// A request that waited then has lost its connection and comes again; the guest's clocks may
 // stand still since.
 func TakeOverRunning(ctx context.Context, cfg Config) *List {
 	l := New(ctx, cfg)

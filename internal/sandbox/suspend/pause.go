@@ -17,12 +17,12 @@ type pause struct {
 }
 
 // Pause writes the sandbox to disk, where it stays until Resume. It goes on when
-// ctx ends. Who asks while it is being paused joins that pause. A fault.ErrConflict
+// ctx ends. A caller that asks while it is being paused joins that pause. A fault.ErrConflict
 // for one that is paused already; a fault.ErrUnavailable if its engine can't, if there is no room, or if it
 // failed: the sandbox goes on then.
 func (l *List) Pause(ctx context.Context) error { return l.pauseWith(ctx, false) }
 
-// PauseFiles is Pause, and keeps the sandbox's files alone: what runs in it ends, and
+// PauseFiles pauses, and keeps the sandbox's files alone: what runs in it ends, and
 // a resume starts it anew on them. Of what is on disk with its memory, for a person, it
 // is a fault.ErrConflict.
 func (l *List) PauseFiles(ctx context.Context) error { return l.pauseWith(ctx, true) }
@@ -53,7 +53,7 @@ func (l *List) askPause(files bool) (*pause, error) {
 	case l.pausing != nil:
 		return l.pausing, nil
 	case files && l.state != Running:
-		return nil, l.hasMemory()
+		return nil, l.refuseFilesAlone()
 	case l.cfg.Body == nil:
 		return nil, fault.New(fault.ErrUnavailable, "the sandbox %s can't be paused: its engine can't write sandboxes to disk", l.cfg.Sandbox)
 	}
@@ -64,9 +64,9 @@ func (l *List) askPause(files bool) (*pause, error) {
 	return p, nil
 }
 
-// hasMemory refuses to keep the files alone of what is on disk, or on its way there or
+// refuseFilesAlone refuses to keep the files alone of what is on disk, or on its way there or
 // back, for a person.
-func (l *List) hasMemory() error {
+func (l *List) refuseFilesAlone() error {
 	return fault.New(fault.ErrConflict, "the sandbox %s waits for a person and is on disk with its memory; pause it with that, or keep its files alone when it runs", l.cfg.Sandbox)
 }
 
@@ -114,7 +114,7 @@ func (l *List) pauseFrozen(ctx context.Context) {
 	files := l.pausing != nil && l.pausing.files
 	l.mu.Unlock()
 	if files { // asked for just before
-		l.settled(l.hasMemory())
+		l.settled(l.refuseFilesAlone())
 		return
 	}
 	if err := l.rememberHolds(ctx, true); err != nil {

@@ -109,14 +109,14 @@ func (s *Shelf) takeRoom(owner, id string, about int64) error {
 	return nil
 }
 
-// fitsRoom tells whether take would succeed now.
-func (s *Shelf) fitsRoom(owner string, about int64) error {
+// checkRoomNow refuses what take would refuse now.
+func (s *Shelf) checkRoomNow(owner string, about int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.checkRoom(owner, about)
 }
 
-// What one token's sandboxes may take of the room is three quarters, so that no one of them keeps the
+// One token's sandboxes may take three quarters of the room, so that no one of them keeps the
 // others' from being frozen; and one of a token that has none may be, however many are.
 const shareOf, shareIn = 3, 4
 
@@ -161,7 +161,7 @@ func takeTurn(ctx context.Context, of *fairqueue.Shares, owner string) (done fun
 }
 
 // diskUse is how many bytes of the disk a directory's files take; holes are none.
-// What can't be read counts as nothing.
+// A file that can't be read counts as nothing.
 func diskUse(dir string) int64 {
 	total := int64(0)
 	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

@@ -17,7 +17,7 @@ const (
 	roomPause    = 5 * time.Minute  // before a full shelf is asked again
 )
 
-// tendList is the list's one goroutine: it is there while anything is waited for.
+// tendList runs in the list's one goroutine, which is there while anything is waited for.
 // Each turn looks at the list as it is now, so that what happens meanwhile needs
 // no message of its own.
 func (l *List) tendList() {
@@ -54,7 +54,7 @@ func (l *List) tendList() {
 	l.leaveTending()
 }
 
-// tendOnce is one round of a list with holds; false ends the tending.
+// tendOnce does one round of a list with holds; false ends the tending.
 func (l *List) tendOnce(ctx context.Context, v View) bool {
 	if !freezes(v.Holds) {
 		return awaitClosed(ctx, v.Changed, 0)
@@ -89,7 +89,7 @@ func (l *List) waitUnfrozen(ctx context.Context, v View) bool {
 	if l.View().Pausing {
 		return true
 	}
-	if l.cfg.Shelf.fitsRoom(l.shelfToken(), l.estimate(ctx)) == nil {
+	if l.cfg.Shelf.checkRoomNow(l.shelfToken(), l.estimate(ctx)) == nil {
 		l.mu.Lock()
 		l.note = ""
 		l.mu.Unlock()

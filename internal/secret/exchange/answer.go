@@ -19,7 +19,7 @@ type gotKey struct{}
 type got struct {
 	said    Request  // what is said of it on record
 	secrets []string // by name
-	parts   bool     // it asked for a part, and parts can be judged: see fill
+	parts   bool     // it asked for a part, and parts can be judged: see fillRequest
 	// known are, by name, the secrets that its host may say: those that it got, and those that the host gets by
 	// other requests. A host keeps what one request brings, and somebody inside asks for it by another, without.
 	known []string
@@ -54,7 +54,7 @@ func rememberGot(r *http.Request, g got) {
 
 // askReadable has a request ask for an answer in which secrets can be found: whole, encoded in no
 // way, and in the letters that the host is used to. Of a signed one that stays as it is which may be signed, but for a part that it
-// asks for where none can be judged: see fill.
+// asks for where none can be judged: see fillRequest.
 func askReadable(r *http.Request, signed, parts bool) {
 	for name := range r.Header {
 		if slices.Contains([]string{"A-Im", "Sec-Websocket-Extensions", "Grpc-Accept-Encoding", "Connect-Accept-Encoding", "Available-Dictionary"}, http.CanonicalHeaderKey(name)) {
@@ -123,7 +123,7 @@ func (e *Exchange) scanOf(framing framing) scan {
 	return scan{live: e.sought, tail: tail{off: !e.seeks, framing: framing}}
 }
 
-// AnswerCost is what looking through one answer takes in memory, in bytes: what is read while something waits, and what
+// AnswerCost returns what looking through one answer takes in memory, in bytes: what is read while something waits, and what
 // waits with it, in a slice that may have grown to twice of that.
 func (e *Exchange) AnswerCost() int64 {
 	if !e.seeks {

@@ -73,7 +73,7 @@ func onesIn(n int) (ones int) {
 }
 
 // TestAPairInBase64IsFoundAsWhatItIs: an operator may keep user and password as basic authentication sends them.
-// Whoever is shown it decodes it, and may say the password. The controls: the user's name, which proves nothing,
+// A host that is shown it decodes it, and may say the password. The controls: the user's name, which proves nothing,
 // and another password.
 func TestAPairInBase64IsFoundAsWhatItIs(t *testing.T) {
 	encode := base64.StdEncoding.EncodeToString

@@ -53,7 +53,7 @@ func breaksAnEscape(b []byte, end string) bool {
 	}
 }
 
-// endBreaksAnEscape is breaksAnEscape for the beginning of such a line's end at the text's end.
+// endBreaksAnEscape does what breaksAnEscape does, for the beginning of such a line's end at the text's end.
 func endBreaksAnEscape(b []byte, begun string) bool {
 	return bytes.HasSuffix(b, []byte(begun)) && behindAnEscape(b, len(b)-len(begun))
 }
@@ -63,7 +63,7 @@ func behindAnEscape(b []byte, at int) bool {
 	return bytes.ContainsAny(b[max(0, at-maxEscape):at], "&%\\\x1b")
 }
 
-// readNoSequence is readLeniently where no terminal reads: what only looks as if it began a sequence has
+// readNoSequence reads, as readLeniently does, where no terminal reads: what only looks as if it began a sequence has
 // nothing of what stands behind it.
 func readNoSequence(b []byte) (meant [4]byte, size, n int) {
 	if b[0] == 0x1b {

@@ -165,7 +165,7 @@ type requestText struct {
 	caseless    bool
 }
 
-// listTexts are all texts of a request, as they are and as they are read.
+// listTexts lists all texts of a request, as they are and as they are read.
 func (d draft) listTexts() []requestText {
 	query, err := url.QueryUnescape(d.URL.RawQuery)
 	if err != nil {

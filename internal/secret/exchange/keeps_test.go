@@ -10,7 +10,7 @@ import (
 )
 
 // TestAHostKeepsWhatOneRequestBrings: a host that gets the secret has it by one request, and somebody inside asks for it
-// by another one, that gets none. What stops within it there ends, too, and what breaks off does not come. The control:
+// by another one, that gets none. An answer that stops within it there ends, too, and what breaks off does not come. The control:
 // a host that gets no secret.
 func TestAHostKeepsWhatOneRequestBrings(t *testing.T) {
 	stops := []saying{{0, "."}, {0, guessed[:9]}, {time.Hour, "!"}}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestOneRunsValuesHoldNoOtherUp: while a run's values are made into what is looked for, which takes as long as they
-// are many, the requests of other runs begin, bring values and are looked through, and the run's own bring more. What
-// was known when somebody asked is in the answer that he gets.
+// TestOneRunsValuesHoldNoOtherUp: while a run's values are made into what is looked for, which takes as long
+// as they are many, the requests of other runs begin, bring values and are looked through, and the run's own
+// bring more. An asker gets in the answer what was known when it asked.
 func TestOneRunsValuesHoldNoOtherUp(t *testing.T) {
 	const first, second, others = "first-secret-value", "second-secret-value", "another-secret-value"
 	r := NewRuns()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// endsByDefinition is what nearby.ends says, by looking at all that stands before.
+// endsByDefinition is what nearby.endsPiece says, by looking at all that stands before.
 func endsByDefinition(text []byte, at int) bool {
 	var seen []byte
 	var places []int // in the text, of each of them

@@ -142,7 +142,7 @@ func kindOfByte(c byte) int {
 
 // readings are what is read in a text that has escapes of its own once somebody has escaped it and
 // somebody else has read it: of its own escapes those are read, too, whose kind the writer did not escape.
-// Who writes markup escapes each &, and leaves a %41; so there is one for each set of kinds.
+// A writer of markup escapes each &, and leaves a %41; so there is one for each set of kinds.
 func readings(text string) (all []string) {
 	has := 0
 	for at := nextEscape([]byte(text), 0); at < len(text); at = nextEscape([]byte(text), at+1) {
@@ -274,7 +274,7 @@ func (n *needles) caseless() *needles {
 	return lower
 }
 
-// findInText is what a needle in a text is of, however it is escaped or encoded there; "": there
+// findInText finds what a needle in a text is of, however it is escaped or encoded there; "": there
 // is none.
 func (n *needles) findInText(text string) (of string) {
 	if len(n.all) == 0 || len(text) < n.least {
@@ -297,7 +297,7 @@ func (n *needles) masked(text string) string {
 }
 
 // Unescape is a text without its escapes: those of URLs, of JSON and the like, and of
-// markup. What is no escape stands for itself, as with servers that are not particular.
+// markup. A text that is no escape stands for itself, as with servers that are not particular.
 func Unescape(text string) string { return unescapeBy(escape, text) }
 
 func unescapeBy(read escapeReader, text string) string {
@@ -318,7 +318,7 @@ func unescapeBy(read escapeReader, text string) string {
 	return string(out)
 }
 
-// UnescapeForm is Unescape of a part of a query or form, in which a plus is a space.
+// UnescapeForm unescapes a part of a query or form, in which a plus is a space.
 func UnescapeForm(text string) string { return Unescape(strings.ReplaceAll(text, "+", " ")) }
 
 // Finder finds texts in an answer, in all the ways in which an Exchange would.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// foldName is a name as servers may fold it: CGI and WSGI make one variable of many names.
+// foldName folds a name as servers may: CGI and WSGI make one variable of many names.
 func foldName(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -18,7 +18,7 @@ func foldName(name string) string {
 	}, name)
 }
 
-// foldField is foldName of a header field, without the mark of gRPC's binary ones.
+// foldField folds a header field, as foldName does, without the mark of gRPC's binary ones.
 func foldField(name string) string {
 	if cut := len(name) - len("-bin"); cut > 0 && strings.EqualFold(name[cut:], "-bin") {
 		name = name[:cut]
@@ -26,7 +26,7 @@ func foldField(name string) string {
 	return foldName(name)
 }
 
-// foldParameter is what servers may call a parameter: its name, and without what makes it one of
+// foldParameter returns what servers may call a parameter: its name, and without what makes it one of
 // a list (token[], token[0]) or a member of something (token[a]).
 func foldParameter(name string) []string {
 	base, _, listed := strings.Cut(name, "[")

@@ -9,7 +9,7 @@ import (
 
 // How long held bytes wait for more at most, by whether the host gets a secret. A host that has it may give it
 // back, and somebody inside can have the part of it that comes first end within it: by reading slowly until
-// nobody takes in any more. What follows comes a round trip later, or once a packet that was lost is sent again.
+// nobody takes in any more. The rest comes a round trip later, or once a packet that was lost is sent again.
 const (
 	usualPatience  = 100 * time.Millisecond
 	secretPatience = 2 * time.Second

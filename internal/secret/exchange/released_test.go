@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestReleasedBytesAreMaskedInPlace: a text with values comes in any pieces, and some of what waits is handed on in
-// between. Each byte comes once, in its place, and as what it was, or as a mask where a value is. What was not handed
-// on early is masked as if the text had come whole.
+// TestReleasedBytesAreMaskedInPlace: a text with values comes in any pieces, and some of what waits is handed
+// on in between. Each byte comes once, in its place, and as what it was, or as a mask where a value is. Bytes
+// that were not handed on early are masked as if the text had come whole.
 func TestReleasedBytesAreMaskedInPlace(t *testing.T) {
 	const value = "sk-Zq81xKf0TwLm33p" // of whole groups in base64
 	r := rand.New(rand.NewPCG(1, 2))

@@ -30,7 +30,7 @@ func (r *Runs) stoppedTooOften(run string) bool {
 	return r.stops[run] >= maxStops
 }
 
-// refuseStopped is an error if held bytes of an answer that has come no further would be handed on within a secret.
+// refuseStopped returns an error if held bytes of an answer that has come no further would be handed on within a secret.
 // That is so if its host gets one, and what is held ends in the beginning of that secret, of which some
 // is within the first bytes. It is on record as an alarm then.
 func (e *Exchange) refuseStopped(a *http.Response, s *scan, first int) error {

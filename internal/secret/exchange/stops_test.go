@@ -153,8 +153,8 @@ func TestEachByteHasThePatience(t *testing.T) {
 	}
 }
 
-// TestOnlyTimeInWhichSomebodyWaitsCounts: a client reads up to within a secret, and no more for an hour. What its host
-// has said meanwhile is read before anything of that is handed on.
+// TestOnlyTimeInWhichSomebodyWaitsCounts: a client reads up to within a secret, and no more for an
+// hour. The words of its host meanwhile are read before anything of that is handed on.
 func TestOnlyTimeInWhichSomebodyWaitsCounts(t *testing.T) {
 	for name, x := range map[string]*Exchange{"its host": toItsHost(&lender{value: guessed}), "another": toOther(guessed)} {
 		for _, reads := range []bool{false, true} { // is a read under way while nobody waits?

@@ -169,7 +169,7 @@ func answerEnd(a *http.Response, err error) int {
 	return wholeEnd
 }
 
-// hearOf is hear for what was read of an answer: so many bytes, and at its end what comes behind them.
+// hearOf hears what was read of an answer: so many bytes, and at its end what comes behind them.
 func (e *Exchange) hearOf(a *http.Response, n int, read error) error {
 	if n == 0 && !errors.Is(read, io.EOF) {
 		return nil

@@ -26,7 +26,7 @@ type batch struct{ bytes, since int }
 const partsOfPatience = 8
 
 // ending tells which bytes end a piece of structured text. No writing in which needles are found has them between
-// the letters, but as parts of an escape or a terminal's sequence: see nearby.ends.
+// the letters, but as parts of an escape or a terminal's sequence: see nearby.endsPiece.
 var ending = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
 	for _, c := range []byte("}]>\"'),") {
 		all[c] = true
@@ -54,7 +54,7 @@ func (t *tail) takeMore(more []byte, needles *needles) {
 	}
 }
 
-// holdBytes is how many bytes wait, of which so many have come just now: at most bound, and none at the stream's end,
+// holdBytes returns how many bytes wait, of which so many have come just now: at most bound, and none at the stream's end,
 // behind which another may begin.
 func (t *tail) holdBytes(came, bound int, last bool) (held int) {
 	if last {

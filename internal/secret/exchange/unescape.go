@@ -72,7 +72,7 @@ func escape(b []byte) (meant [4]byte, size, n int) {
 	return meant, min(n, 1), n
 }
 
-// readLeniently is escape for texts that somebody else has written. Backslashes that escape nothing mean
+// readLeniently reads an escape in a text that somebody else has written. Backslashes that escape nothing mean
 // nothing: how many there are depends on how often the text was written in another, so they are seen in
 // neither what is looked for nor where. Before an escape of another kind they leave that as it is:
 // of a quote that is written for JSON and that for markup, \&#34;, a quote is read. Before what is not seen

@@ -134,8 +134,8 @@ func (l *looker) noteBegun(at int, held bool) {
 	}
 }
 
-// unescape looks at what a view means to who reads its escapes. What is of another dialect than
-// the usual one is not decoded: nobody writes base64 in letters of these.
+// unescape looks at what a view means to who reads its escapes. A text of another dialect than the
+// usual one is not decoded: nobody writes base64 in letters of these.
 func (l *looker) unescape(v view, depth int, read escapeReader, foreign bool) {
 	i := nextEscape(v.b, 0)
 	if i == len(v.b) {
@@ -219,7 +219,7 @@ func (l *looker) decodeView(v view, depth int) {
 	}
 }
 
-// decodeWith is decode with what may stand between a line's end and the next line's letters.
+// decodeWith decodes with what may stand between a line's end and the next line's letters.
 func (l *looker) decodeWith(v view, depth int, indents string) {
 	r := &l.runs[depth]
 	open := r.readRuns(v, l.needles.shortest()*4/3, indents)

@@ -66,7 +66,7 @@ func (i Item) Fetch(ctx context.Context) (secret.Value, error) {
 	return secret.Line(string(found.Value))
 }
 
-// findItem is the one item. Its attributes' values are not said: they may be private.
+// findItem finds the one item. Its attributes' values are not said: they may be private.
 func (i Item) findItem(ctx context.Context, keyring dbus.BusObject) (dbus.ObjectPath, error) {
 	var open, locked []dbus.ObjectPath
 	err := keyring.CallWithContext(ctx, searchItems, 0, i.Attributes).Store(&open, &locked)

@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sourcetest"
 )
 
-// program is a shell script.
+// script makes a program of a shell script.
 func script(t *testing.T, text string) *program.Command {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "printer")

@@ -41,7 +41,7 @@ func isThisMachine(host string) bool {
 
 // Server is one that is asked.
 type Server struct {
-	// What it is, in sentences: "the vault at https://vault.example:8200".
+	// Its name, in sentences: "the vault at https://vault.example:8200".
 	What string
 	// Roots are certificates in PEM that its own may come from, beside the system's; nil: none.
 	Roots func() ([]byte, error)
@@ -54,7 +54,7 @@ type Visit struct {
 	over   atomic.Bool // the answer had more than MaxAnswer
 }
 
-// Visit begins an exchange. Whoever began it calls CloseIdleConnections.
+// Visit begins an exchange. Its beginner calls CloseIdleConnections.
 func (s Server) Visit() (*Visit, error) {
 	transport := &http.Transport{
 		DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,

@@ -85,8 +85,7 @@ func (q Request) Sign(ctx context.Context, keys Keys, now time.Time) (http.Heade
 	return signed, nil
 }
 
-// signedURL is where the request goes, as it is signed. What was read somewhere else is looked at
-// once more.
+// signedURL is where the request goes, as it is signed. A request that was read somewhere else is looked at once more.
 func (q Request) signedURL() (*url.URL, error) {
 	path, err := url.PathUnescape(q.Path)
 	signed := Scope{Region: q.Region, Service: q.Service, fields: []string{"host"}}

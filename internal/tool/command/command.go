@@ -174,7 +174,7 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	return out.allBytes(), nil
 }
 
-// makeCommand is the operator's program; Run ends it, whatever the reason.
+// makeCommand makes the command of the operator's program; Run ends it, whatever the reason.
 func (c *Command) makeCommand(program *executable.Program, call tool.Call) *exec.Cmd {
 	cmd := program.Command()
 	cmd.Stdin = bytes.NewReader([]byte(call.Arguments))

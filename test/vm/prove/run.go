@@ -138,8 +138,8 @@ func begin(ctx context.Context) (box, error) {
 	return b, err
 }
 
-// goesOn tells whether file and process are there.
-func (b box) goesOn(ctx context.Context) error {
+// checkGoesOn returns an error unless file and process are there.
+func (b box) checkGoesOn(ctx context.Context) error {
 	said, err := b.sh(ctx, "cat ~/f && kill -0 $(cat ~/pid) && echo alive")
 	if err == nil && said != "kept\nalive" {
 		err = fmt.Errorf("inside of %s is %q", b.id, said)
@@ -154,7 +154,7 @@ func pause(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := b.goesOn(ctx); err != nil {
+	if err := b.checkGoesOn(ctx); err != nil {
 		return "", fmt.Errorf("INCONCLUSIVE: before the pause: %w", err)
 	}
 	if _, err := must(ctx, "cofferdam", "pause", b.id); err != nil {
@@ -169,7 +169,7 @@ func pause(ctx context.Context) (string, error) {
 	if _, err := must(ctx, "cofferdam", "resume", b.id); err != nil {
 		return "", err
 	}
-	if err := b.goesOn(ctx); err != nil {
+	if err := b.checkGoesOn(ctx); err != nil {
 		return "", err
 	}
 	group, _, err := members(b.id)
@@ -202,7 +202,7 @@ func snapshot(ctx context.Context) (string, error) {
 	}
 	seen := map[string]bool{}
 	for _, b := range []box{source, copied, {id: forked}} {
-		if err := b.goesOn(ctx); err != nil {
+		if err := b.checkGoesOn(ctx); err != nil {
 			return "", err
 		}
 		group, _, err := members(b.id)

@@ -17,7 +17,7 @@ import (
 
 // notHere are tests that are not asked for: TestSpeed measures, and judges nothing;
 // TestRootless is the whole suite of gVisor twice more, which only a build with the tag long
-// has. What a normal user can do here is a check of its own.
+// has. A check of its own tells what a normal user can do here.
 const notHere = "^(TestSpeed|TestRootless)$"
 
 // suite runs the tests of a package, compiled on the host, in the place that the package

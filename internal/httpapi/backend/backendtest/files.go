@@ -254,7 +254,7 @@ func (f *Files) listDir(c *channel.Conn, op channel.File) {
 	}
 }
 
-// listWithTimes is what lies in a directory, by name.
+// listWithTimes lists what lies in a directory, by name.
 func listWithTimes(at string) map[string]time.Time {
 	seen := map[string]time.Time{}
 	entries, _ := os.ReadDir(at)

@@ -24,7 +24,7 @@ import (
 
 // Hardware is what guests run on: each is a process of the host, whose stdin and stdout are
 // the socket on which it waits for its channel. Paused means stopped, with all that it
-// started. What is saved is the process itself, while its monitor is gone; a guest that is
+// started. The process itself is saved, while its monitor is gone; a guest that is
 // loaded a second time is another process, at its begin.
 type Hardware struct {
 	Device string // the socket

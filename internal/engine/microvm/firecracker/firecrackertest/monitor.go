@@ -1,10 +1,10 @@
 // Package firecrackertest is a monitor that speaks Firecracker's API as far as it is known,
 // and has no machines: what runs in one is whatever a test gives it.
 //
-// It refuses what is not in testdata/api.json, and calls in another order than the real one's.
-// The sentences of four refusals, and what it says when a machine dies, are those that a real
-// Firecracker 1.16.1 was seen to answer; the others are made up. What it keeps of a machine
-// that was saved is a word by which the test knows it.
+// It refuses what is not in testdata/api.json, and calls in another order than the real one's. The
+// sentences of four refusals, and what it says when a machine dies, are those that a real
+// Firecracker 1.16.1 was seen to answer; the others are made up. It keeps of a machine that was
+// saved a word by which the test knows it.
 package firecrackertest
 
 import (
@@ -21,7 +21,7 @@ import (
 // Version is what it says that it is.
 const Version = "Firecracker v1.16.2"
 
-// What a real one was seen to say.
+// The sentences that a real one was seen to say.
 const (
 	noKernel     = "Start microvm error: Cannot start microvm without kernel configuration."
 	kernelGone   = "Boot source error: The kernel file cannot be opened: No such file or directory (os error 2)"

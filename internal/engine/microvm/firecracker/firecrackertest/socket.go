@@ -49,7 +49,7 @@ func (m *Monitor) servePort(host net.Conn) {
 		_ = guest.Close()
 	})
 	_, _ = io.Copy(host, guest)
-	// What the guest has lost the host is not told of: its connection stays, and nothing
+	// The host is not told what the guest has lost: its connection stays, and nothing
 	// comes over it any more.
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/project/foreign"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -21,8 +20,8 @@ const maxForeign = 1 << 20
 
 // projectImportFlags are those of `project import`.
 type projectImportFlags struct {
-	from, policy, dir string
-	write, asJSON     bool
+	from, dir     string
+	write, asJSON bool
 }
 
 // projectImported is what `project import --json` writes.
@@ -44,31 +43,28 @@ func newProjectImport() *cobra.Command {
 	var f projectImportFlags
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Make settings of those of another tool",
-		Long: `Reads the settings of sandbox-runtime (srt, ~/.srt-settings.json) or a devcontainer.json,
-and makes a cofferdam.yaml of them: with a policy if they allow hosts, and an .aiignore if
-they hide files of the project. A run can do no more under these than under what was read.
-What can't be enforced is left out, and stderr has a line for each such part.
+		Short: "Make settings of a devcontainer.json",
+		Long: `Reads a devcontainer.json and makes a cofferdam.yaml of it. A run can do no more under that
+than under what was read. What can't be enforced is left out, and stderr has a line for each
+such part.
 
 It shows what it would write, as a difference, and writes with --write alone. A file that
 is there already is never changed. Read what was made, and then say "cofferdam project
 allow".`,
-		Example: `  cofferdam project import ~/.srt-settings.json
+		Example: `  cofferdam project import .devcontainer/devcontainer.json
   cofferdam project import --write .devcontainer/devcontainer.json
-  cofferdam project import --from srt --policy hosts.yaml settings.json`,
+  cofferdam project import --from devcontainer --directory ../app settings.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.importProject(args[0])
 		},
 		ValidArgsFunction: completeFirst(completeFiles("json", "jsonc")),
 	}
-	cmd.Flags().StringVar(&f.from, "from", "", "whose settings they are: srt or devcontainer (default: told by what is in them)")
-	cmd.Flags().StringVar(&f.policy, "policy", "policy.yaml", "name of the policy that is made, in the project's directory")
+	cmd.Flags().StringVar(&f.from, "from", "", "whose settings they are: devcontainer (default: told by the keys that are in them)")
 	cmd.Flags().StringVar(&f.dir, "directory", ".", "the project's directory")
 	cmd.Flags().BoolVar(&f.write, "write", false, "write the files")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "write JSON")
-	registerCompletion(cmd, "from", completeWords(string(foreign.SRT), string(foreign.DevContainer)))
-	incomplete(cmd, "policy")
+	registerCompletion(cmd, "from", completeWords(string(foreign.DevContainer)))
 	if err := cmd.MarkFlagDirname("directory"); err != nil {
 		panic(err) // as register
 	}
@@ -121,10 +117,7 @@ func (f projectImportFlags) importProject(file string) error {
 // convert reads the settings, for the project's directory.
 func (f projectImportFlags) convert(file string) (dir string, made foreign.Result, err error) {
 	if f.from != "" && !slices.Contains(foreign.Formats(), foreign.Format(f.from)) {
-		return "", made, fault.Invalid("--from is %q; it is srt or devcontainer", f.from)
-	}
-	if !oneName(f.policy) || f.policy == project.File || f.policy == mountpolicy.IgnoreFile {
-		return "", made, fault.Invalid("--policy is %q; it has to be the name of a file of its own in the project's directory", f.policy)
+		return "", made, fault.Invalid("--from is %q; it is devcontainer", f.from)
 	}
 	if dir, err = filepath.Abs(f.dir); err != nil {
 		return "", made, err
@@ -141,30 +134,20 @@ func (f projectImportFlags) convert(file string) (dir string, made foreign.Resul
 	if err != nil {
 		return "", made, fault.Invalid("your home is not known, so that ~ is not; set HOME")
 	}
-	made, err = foreign.Convert(file, text, foreign.Options{Format: foreign.Format(f.from), Dir: dir, Home: resolved(home), PolicyFile: f.policy})
+	made, err = foreign.Convert(file, text, foreign.Options{Format: foreign.Format(f.from), Dir: dir, Home: resolved(home)})
 	return dir, made, err
 }
 
-// listEdits are the files, the settings last: only they have a run use the others.
+// listEdits returns the change of each file: there is one file, the settings.
 func (f projectImportFlags) listEdits(dir string, made foreign.Result) ([]fileEdit, error) {
-	var edits []fileEdit
-	for _, one := range []struct {
-		name string
-		text []byte
-	}{{mountpolicy.IgnoreFile, made.Ignore}, {f.policy, made.Policy}, {project.File, made.Settings}} {
-		if one.text == nil {
-			continue
-		}
-		at := filepath.Join(dir, one.name)
-		e, err := findEdit("file", at, maxForeign)
-		if err != nil {
-			return nil, err
-		}
-		e.path, e.after = at, one.text
-		e.diff = unified(e)
-		edits = append(edits, e)
+	at := filepath.Join(dir, project.File)
+	e, err := findEdit("file", at, maxForeign)
+	if err != nil {
+		return nil, err
 	}
-	return edits, nil
+	e.path, e.after = at, made.Settings
+	e.diff = unified(e)
+	return []fileEdit{e}, nil
 }
 
 func (f projectImportFlags) writeJSON(file string, made foreign.Result, edits []fileEdit) error {

@@ -79,8 +79,7 @@ func (c *converter) addBound(n *node, what, source, target string, writable bool
 	}
 	spec := at.path + ":" + target
 	if at.area == ofProject {
-		rel, _ := c.ofTheProject(at)
-		spec = rel + ":" + target
+		spec = c.ofTheProject(at) + ":" + target
 	}
 	switch {
 	case writable && c.hasProject(at):

@@ -42,7 +42,6 @@ func (c *converter) devContainer(root *node) {
 			c.convertHook(key, value)
 		}
 	}
-	c.writeMounts()
 }
 
 // devReason is why a key is not kept.

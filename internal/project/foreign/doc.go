@@ -1,10 +1,8 @@
-// Package foreign makes a project's settings of the settings of other tools: those of
-// sandbox-runtime (srt), and a devcontainer.json. It is pure, and reads nothing but the text
-// that it is given.
+// Package foreign makes a project's settings of another tool's, a devcontainer.json. It is pure,
+// and reads nothing but the text that it is given.
 //
-// What comes out lets a run do no more than those settings let theirs. A setting that can't be
-// enforced is left out, and a note says why; where leaving it out would let more through, what it
-// was an exception to goes with it.
+// A run under the settings that come out can do no more than one under those that went in. A
+// setting that can't be enforced is left out, and a note says why.
 //
 // Vocabulary: the *project* is the directory that the settings are for; inside the sandbox it
 // is /workspace. A *place* is where a path of the settings leads. A *note* says what became of a

@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/conversion"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/text"
@@ -20,14 +19,11 @@ import (
 // Format is whose settings a text has.
 type Format string
 
-// The formats that are read.
-const (
-	SRT          Format = "srt"
-	DevContainer Format = "devcontainer"
-)
+// DevContainer is the one format that is read: a devcontainer.json.
+const DevContainer Format = "devcontainer"
 
 // Formats are all of them.
-func Formats() []Format { return []Format{SRT, DevContainer} }
+func Formats() []Format { return []Format{DevContainer} }
 
 // Note says what became of a key that is not simply kept.
 type Note struct {
@@ -41,17 +37,14 @@ type Note struct {
 type Result struct {
 	Format   Format
 	Settings []byte // cofferdam.yaml
-	Policy   []byte // the document that the settings name; nil: they name none
-	Ignore   []byte // .aiignore, which hides files from the sandbox; nil: nothing is hidden
 	Notes    []Note
 }
 
 // Options are what the text does not say itself.
 type Options struct {
-	Format     Format // "": told by what is in the text
-	Dir        string // the project's, absolute: what settings have of paths is in relation to it
-	Home       string // of the person, for ~
-	PolicyFile string // what the settings call the policy
+	Format Format // "": told by what is in the text
+	Dir    string // the project's, absolute: what settings have of paths is in relation to it
+	Home   string // of the person, for ~
 }
 
 // inside is where a sandbox has the project.
@@ -59,7 +52,6 @@ const inside = "/workspace"
 
 // settings are what is written, in this order.
 type settings struct {
-	Policy      string            `yaml:"policy,omitempty"`
 	Workspace   string            `yaml:"workspace,omitempty"`
 	Mounts      []string          `yaml:"mounts,omitempty"`
 	Ports       []string          `yaml:"ports,omitempty"`
@@ -69,19 +61,11 @@ type settings struct {
 	} `yaml:"hooks,omitempty"`
 }
 
-// rules are what a policy gets.
-type rules struct {
-	Hosts []string `yaml:"network_allowlist"`
-}
-
 // converter is one conversion.
 type converter struct {
 	source string
 	opts   Options
 	made   settings
-	hosts  []string
-	mounts []*mount
-	hidden []string // patterns of .aiignore
 	notes  []Note
 	errs   []string
 }
@@ -97,14 +81,10 @@ func Convert(source string, data []byte, opts Options) (Result, error) {
 	if root.kind != object {
 		return Result{}, fault.Invalid("%s:%d:%d: the settings have to be an object, and are %s", source, root.line, root.column, root.kind)
 	}
-	switch format := c.format(root); format {
-	case SRT:
-		c.convertSRT(root)
-	case DevContainer:
-		c.devContainer(root)
-	default:
-		return Result{}, fault.Invalid("%s is neither told to be settings of srt nor a devcontainer.json; say which with --from", source)
+	if c.format(root) != DevContainer {
+		return Result{}, fault.Invalid("%s has no key of a devcontainer.json; if it is one, say so with --from devcontainer", source)
 	}
+	c.devContainer(root)
 	if len(c.errs) > 0 {
 		return Result{}, fault.Invalid("%s", strings.Join(c.errs, "\n"))
 	}
@@ -113,13 +93,9 @@ func Convert(source string, data []byte, opts Options) (Result, error) {
 
 // format is the one that was named, or that the keys are of.
 func (c *converter) format(root *node) Format {
-	if c.opts.Format == "" {
-		switch {
-		case root.getValue("network") != nil && root.getValue("network").kind == object, root.getValue("filesystem") != nil:
-			c.opts.Format = SRT
-		case slices.ContainsFunc([]string{"image", "build", "dockerFile", "dockerComposeFile", "features", "postCreateCommand", "forwardPorts", "customizations"}, func(key string) bool { return root.getValue(key) != nil }):
-			c.opts.Format = DevContainer
-		}
+	known := []string{"image", "build", "dockerFile", "dockerComposeFile", "features", "postCreateCommand", "forwardPorts", "customizations"}
+	if c.opts.Format == "" && slices.ContainsFunc(known, func(key string) bool { return root.getValue(key) != nil }) {
+		c.opts.Format = DevContainer
 	}
 	return c.opts.Format
 }
@@ -127,38 +103,25 @@ func (c *converter) format(root *node) Format {
 // result writes what was made, and reads it as a run would.
 func (c *converter) result() (Result, error) {
 	r := Result{Format: c.opts.Format}
-	if len(c.hosts) > 0 {
-		c.made.Policy = c.opts.PolicyFile
-		var err error
-		if r.Policy, err = c.writtenDocument("No package is listed, so none is installed: cofferdam policy init shows how to list them.", rules{c.hosts}); err != nil {
-			return Result{}, err
-		}
-		if _, err := policy.Parse(c.opts.PolicyFile, r.Policy); err != nil {
-			return Result{}, fault.Invalid("%s makes no policy that loads: %s", c.source, err)
-		}
-	}
 	var err error
-	if r.Settings, err = c.writtenDocument("Read it, and then: cofferdam project allow", c.made); err != nil {
+	if r.Settings, err = c.writtenSettings(); err != nil {
 		return Result{}, err
 	}
 	if _, err := project.Parse(project.File, r.Settings); err != nil {
 		return Result{}, fault.Invalid("%s makes no settings that can be read: %s", c.source, err)
-	}
-	if len(c.hidden) > 0 {
-		r.Ignore = []byte(strings.Join(c.hidden, "\n") + "\n")
 	}
 	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
 	r.Notes = c.notes
 	return r, nil
 }
 
-// writtenDocument is a document with a head for people.
-func (c *converter) writtenDocument(hint string, document any) ([]byte, error) {
+// writtenSettings writes the settings, with a head for people.
+func (c *converter) writtenSettings() ([]byte, error) {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "# Made of %s by cofferdam project import.\n# %s\n", conversion.Clean(filepath.Base(c.source)), hint)
+	fmt.Fprintf(&text, "# Made of %s by cofferdam project import.\n# Read it, and then: cofferdam project allow\n", conversion.Clean(filepath.Base(c.source)))
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(document); err != nil {
+	if err := encoder.Encode(c.made); err != nil {
 		return nil, fmt.Errorf("write the settings: %w", err)
 	}
 	return text.Bytes(), nil

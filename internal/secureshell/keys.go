@@ -89,7 +89,8 @@ func readKey(path string) (ssh.Signer, error) {
 	return key, nil
 }
 
-// makeKeys makes a whole folder beside the place, and has it take that. The first daemon has made the keys.
+// makeKeys makes a whole folder beside the place, and has it take that. Of several that do so at
+// once, the first has made the keys.
 func makeKeys(dir, sandbox string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err

@@ -66,7 +66,7 @@ func KeysIn(all, sandbox string, living []string) (Keys, error) {
 const newer = time.Minute
 
 // forgetFolders removes the folders of those that do not live any more, and what was left of
-// making one. A file that can't be removed is in nobody's way: it is tried again.
+// making one. One that can't be removed is in nobody's way: it is tried again.
 func forgetFolders(all string, living []string) {
 	folders, _ := os.ReadDir(all)
 	for _, f := range folders {

@@ -70,7 +70,7 @@ func (c *Client) StatFile(ctx context.Context, sandbox string, f File) (api.File
 }
 
 // ListFiles yields what is in a directory, in the order of paths; depth 1 is its own entries. After
-// an error nothing more comes. The content is the sandbox's claim: check a name before a file of
+// an error nothing more comes. The entries are the sandbox's claim: check a name before a file of
 // this machine gets it.
 func (c *Client) ListFiles(ctx context.Context, sandbox string, f File, depth int) iter.Seq2[api.FileInfo, error] {
 	q := f.query()

@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// runAgent lives PID 1's life.
+// runAgent does the work of PID 1.
 func runAgent() error {
 	conn, err := guest.TakeChannel()
 	if err != nil {

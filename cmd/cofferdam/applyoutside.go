@@ -19,7 +19,7 @@ import (
 
 // The settings of a person's programs lie in their home directory under the names that internal/autorun
 // knows: an agent reads .cursor there as it does in a project. So there is no second list of programs. Files
-// that these name are read as well, as long as it is the person's own: git and shells include files of any
+// that these name are read as well, as long as they are the person's own: git and shells include files of any
 // name.
 
 // Bounds of looking through a person's settings. Those that are known by their names come first, and then the files that

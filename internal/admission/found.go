@@ -92,7 +92,7 @@ func onlyObserved(t *tenant, place Place, f dlp.Finding, r *audit.Record) {
 
 // takeFinding records a finding, unless there are too many.
 func (c *Findings) takeFinding(ctx context.Context, t *tenant, r audit.Record) (audit.Record, error) {
-	if !t.book.TakesFinding(r) {
+	if !t.book.ReserveFinding(r) {
 		r = audit.Record{
 			Kind: audit.KindFinding, Outcome: audit.Exceeded, User: t.run.User, Rule: ruleFindingsQuota,
 			Reason: "more secrets and personal data were found than are recorded one by one",

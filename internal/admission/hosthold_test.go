@@ -84,8 +84,8 @@ func (h *askingHouse) why(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestAHostThatWaits: to ask what a name is asks nobody; to connect does, once. An approval lets
-// through that run, that name and that port.
+// TestAHostThatWaits: to ask what a name is asks nobody; to connect does, once. An approval is
+// for that run, that name and that port.
 func TestAHostThatWaits(t *testing.T) {
 	h := newAskingHouse(t, "fail", Limits{}, nil)
 	h.register(t, "sb2", "fail", nil)

@@ -32,8 +32,8 @@ type Sought struct {
 }
 
 // RefusalsOf are a run's refusals in the words of Refusals, whether it lives or is long over: of a
-// sandbox that lives what is known of it, of another what the log has. A copy is told of its source
-// what it inherited from that. fault.ErrNotFound if the log has nothing of the run, or nothing was
+// sandbox that lives what is known of it, of another what the log has. Refusals that a copy inherited
+// are told as its source's. fault.ErrNotFound if the log has nothing of the run, or nothing was
 // refused under the request's id.
 func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, error) {
 	list, err := soughtRefusals(ctx, c, s)

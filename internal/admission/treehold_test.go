@@ -158,7 +158,7 @@ func TestWhatATreeDidNotShowIsHeld(t *testing.T) {
 	}
 }
 
-// A request that can't be resolved is made as before, with all metadata that was read
+// An install that can't be resolved is asked for as before, with all metadata that was read
 // meanwhile, and says why.
 func TestAnInstallThatCannotBeResolved(t *testing.T) {
 	for _, c := range []struct {

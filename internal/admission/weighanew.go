@@ -20,7 +20,7 @@ type weighing struct {
 	last [3]int
 }
 
-// noteCounts notes how much was read and withheld, and tells whether that is more than before, so
+// noteCounts notes how much was read and withheld, and tells whether that has changed, so
 // that a command that does nothing costs nothing.
 func (w *weighing) noteCounts(l *ledger.Ledger, withheld int) bool {
 	edges, requirements := l.Counts()

@@ -33,12 +33,12 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return putFile(path, data, func(f *os.File) error { return f.Chmod(mode) }, os.Rename, true)
 }
 
-// ReplaceVolatile replaces a file as volatile, and does not wait for a disk.
+// ReplaceVolatile is volatile, and does not wait for a disk.
 func ReplaceVolatile(path string, data []byte, mode fs.FileMode) error {
 	return putFile(path, data, func(f *os.File) error { return f.Chmod(mode) }, os.Rename, false)
 }
 
-// ReplaceLike replaces a file as durable. The new file has the mode and the owner of the one that is
+// ReplaceLike is durable. The new file has the mode and the owner of the one that is
 // there; it fails if there is none, or what is there is no file, such as a link.
 func ReplaceLike(path string, data []byte) error {
 	info, err := os.Lstat(path)

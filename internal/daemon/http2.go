@@ -88,7 +88,7 @@ func (c *securedConn) Close() error {
 	return c.secured.Close()
 }
 
-// CloseWrite closes one half, by which the server lets its last answer arrive.
+// CloseWrite closes the half that is written: so the server lets its last answer arrive.
 func (c *securedConn) CloseWrite() error { return c.secured.CloseWrite() }
 
 // securedKey is where a request's context has its connection.

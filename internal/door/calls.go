@@ -173,7 +173,7 @@ func (l *callLine) awaitEnd() {
 }
 
 // exchange sends what is in buf, and reads the reply into it. The line is of no more use if there
-// is none. A call that may wait for a person is said whether its asker is still there or not: it is
+// is none. A call that may wait for a person is sent whether its asker is still there or not: it is
 // judged then.
 func (l *callLine) exchange(ctx context.Context, class class) (st status, body []byte, err error) {
 	if class == classWait {

@@ -48,7 +48,7 @@ type SecretsAsk struct {
 }
 
 // SecretsAnswer has the secrets, by their names. Keys that sign requests stay with the daemon:
-// of that there is the signature, and the token of its session.
+// of these there is the signature, and the token of its session.
 type SecretsAnswer struct {
 	Values map[string]string `json:"values,omitempty"`
 	Header http.Header       `json:"header,omitempty"`

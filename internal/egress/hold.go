@@ -13,7 +13,7 @@ import (
 
 // awaitApproval waits for a person's answer about a name that is held; nil: it may go on.
 //
-// The connection waits, and it waits where its client has said which host it
+// It is the connection that waits, where its client has said which host it
 // means. The DNS question was answered with an address of the sandbox's own loopback,
 // since resolvers give up after five seconds and clients take that for an answer; those
 // that have connected wait for a minute and more, most for ever. The name itself was not

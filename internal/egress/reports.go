@@ -150,7 +150,8 @@ func (rs *reports) stopTries() {
 	rs.retries.Wait()
 }
 
-// tellDoor has the door take a report. The door gets a report that it can't take now later, behind those that wait already.
+// tellDoor has the door take a report. A report that it can't take now is told
+// later, behind those that wait already.
 func (r *Router) tellDoor(ctx context.Context, sandbox string, one report) {
 	if one.countEnds() == 0 || r.reports.followWaiting(sandbox, one) {
 		return

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRefusedRequestsWhoseAnswersNobodyTakes: a guest gives its streams no window, and does not end its bodies. The server
-// keeps each of its requests behind the refusal, and so does the sandbox's budget. A name that the guest takes back makes room.
+// keeps each of its requests behind the refusal, and so does the sandbox's budget. A request that the guest takes back makes room.
 func TestRefusedRequestsWhoseAnswersNobodyTakes(t *testing.T) {
 	const streams = 30 // of 96 KiB and more each
 	e := endLimited(t, egress.Limits{Memory: 2 << 20}, judgedDocument, http.NotFoundHandler(), "api.example")

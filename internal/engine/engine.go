@@ -39,8 +39,8 @@ const (
 	ControlNonRootUser  Control = "non-root-user"
 	ControlFreeze       Control = "freeze"   // its instances are Freezers
 	ControlSnapshot     Control = "snapshot" // its instances are Snapshotters, and it is a Restorer
-	// ControlSnapshotFiles: the same for ContentsFiles. An engine that enforces ControlSnapshot enforces it,
-	// too.
+	// ControlSnapshotFiles: the same for ContentsFiles. An engine that enforces ControlSnapshot
+	// enforces it, too.
 	ControlSnapshotFiles Control = "snapshot-files"
 )
 

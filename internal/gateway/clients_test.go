@@ -107,7 +107,7 @@ func capped(ref pkgref.Ref, _ door.File) policy.Decision {
 	return policy.Decision{Effect: policy.Allow, Rule: "test"}
 }
 
-// checkRefusals compares a client's words for what is refused with what docs/ecosystems.md says that it prints.
+// checkRefusals checks what a client prints of refusals; docs/ecosystems.md is the table.
 func checkRefusals(t *testing.T, r *road, client string, env, install []string, reasonOfRange string) {
 	t.Helper()
 	const over, listed = "alpha 2.0 is over max_version 1.x", "gone is on no list of the policy"

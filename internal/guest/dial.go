@@ -61,9 +61,9 @@ func (d *dials) getDial(id string) *dialed {
 }
 
 // answerDial connects the host to a port of the sandbox's loopback interface. It reaches a program
-// of the sandbox, never a name that leads outside: those have other addresses. Nor is it what the
-// agent itself has there, or whoever may connect to a published port would use the network as if
-// they were inside.
+// of the sandbox, never a name that leads outside: those have other addresses. Nor does it
+// reach what the agent itself has there, or whoever may connect to a published port would use the
+// network as if they were inside.
 func (a *Agent) answerDial(ctx context.Context, stream *channel.Conn, port int) error {
 	if port < 1 || port > 65535 {
 		return replyFile(stream, nil, invalidFile("%d is not a port", port))

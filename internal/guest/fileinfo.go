@@ -100,7 +100,8 @@ func (c *fileCall) nameOf(id uint32, users int) string {
 	}
 }
 
-// metadata reads the extended attributes of the user's own kind. A link that can't be read, or is too long, is not told.
+// metadata reads the extended attributes of the user's own kind. One that
+// can't be read, or is too long, is not told.
 func metadata(dir int, name string) map[string]string {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAPort: a device that can be polled is taken for the channel, if nobody polls it yet, as
-// Go does from its start with a stdin that does not block. A text that is no port is said to be none.
+// Go does from its start with a stdin that does not block. A file that is none is said to be none.
 func TestAPort(t *testing.T) {
 	open := func(path string, flags int) int {
 		t.Helper()

@@ -22,7 +22,8 @@ const (
 	socksNoAddress = 8
 )
 
-// readSOCKSTarget reads a greeting, answers it, and reads the request. The asker is not asked for: whoever is inside may.
+// readSOCKSTarget reads a greeting, answers it, and reads the request. It does not ask who asks:
+// whoever is inside may.
 func readSOCKSTarget(in *bufio.Reader, out io.Writer) (*target, error) {
 	greeting := make([]byte, 2)
 	if _, err := io.ReadFull(in, greeting); err != nil {

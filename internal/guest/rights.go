@@ -18,7 +18,7 @@ const unchanged = ^uintptr(0)
 
 // actAs runs do with what user may do to files, and no more: on a thread of its own
 // whose effective ids are the user's and which has no effective capabilities.
-// Files that do opens keep working afterwards.
+// A descriptor that do opens keeps working afterwards.
 //
 // Only the effective ids change, so that the thread can come back, and so that
 // it can't be signalled or traced by the user meanwhile. The Go runtime makes no

@@ -104,7 +104,7 @@ func TestNoWayThroughTheProcessTable(t *testing.T) {
 			t.Errorf("list %s: %+v, %v", path, got, err)
 		}
 	}
-	// Its part about the system is no process's, and is read, but not written.
+	// The rest of it, about the system, is no process's, and is read, but not written.
 	for _, path := range []string{"/proc/meminfo", "/proc/sys/kernel/hostname"} {
 		if got, err := s.readFile(channel.File{Path: path}); err != nil || got == "" || got != s.sh("cat "+path) && path != "/proc/meminfo" {
 			t.Errorf("read %s: %q, %v", path, got, err)

@@ -57,7 +57,7 @@ func TestCoversAreLost(t *testing.T) {
 			if want := project.Cover(map[string]Mark{".venv": ""}); tree.Lost() != c.lost || c.lost && settled != project || !c.lost && settled != want {
 				t.Errorf("lost: %v, settled: %+v", tree.Lost(), settled)
 			}
-			// The host's deeds after the sandbox's end are its own.
+			// Changes that the host makes after the sandbox's end are its own.
 			must(t, errors.Join(os.RemoveAll(venv), os.MkdirAll(filepath.Join(venv, "bin"), 0o755)))
 			if _, theirs, err := Within(program, []Tree{settled}); err != nil || theirs != c.lost {
 				t.Errorf("after the end theirs: %v, %v", theirs, err)

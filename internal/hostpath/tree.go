@@ -63,7 +63,7 @@ func NewLookup(trees []Tree) (*Lookup, error) {
 
 // Within tells in which tree somebody could have decided what a path leads to: it lies there, or a
 // link on its way does. A path that leads nowhere is judged as far as it leads, since somebody could make the
-// rest. The covered names are not in it.
+// rest. Names that a tree covers are not in it.
 func (l *Lookup) Within(path string) (Tree, bool) {
 	if len(l.trees) == 0 {
 		return Tree{}, false

@@ -90,7 +90,7 @@ func TestAlarmsSinceARecord(t *testing.T) {
 		}
 	}
 
-	// The deeds of others show in no position.
+	// Nothing that others do shows in a position.
 	for what := range where {
 		before, again := ask("her token", what).Next, next["her token"+what]
 		appendOne(audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, Run: "his", Sandbox: "sbhis"})

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 )
 
-// The bound of the plans that are kept, which GET gives again; maxBecause bounds the bytes of a reason.
+// The bounds of the plans that are kept, which GET gives again; maxBecause bounds the bytes of a reason.
 const (
 	maxKeptPlans     = 64        // of one owner
 	maxPlanBytes     = 4 << 20   // of one owner's

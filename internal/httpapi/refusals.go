@@ -139,7 +139,7 @@ func (s runRoutes) lastBegun(r *http.Request, field, value string) (audit.Record
 }
 
 // newest is the newest record of one of the caller's runs that meets; without an index
-// the log is read through. A record without a run is none. The requests of others bound nothing: it
+// the log is read through. A record without a run is none. The requests of others bound nothing: they
 // would hide the caller's.
 func (s runRoutes) newest(r *http.Request, indexed index.Filter, plain audit.Filter, meets func(audit.Record) bool) (newest audit.Record, err error) {
 	who, err := callerOf(r.Context())

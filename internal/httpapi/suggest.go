@@ -98,8 +98,8 @@ func (s runRoutes) trialsOf(r *http.Request, runs []string) ([]trial, error) {
 }
 
 // wantedOf are what a policy should admit: the roots with all that they require, each in the
-// version of the plan, and what the plans were refused all the same. A wish that no entry of an
-// allowlist lets in is left, a sentence each.
+// version of the plan, and what the plans were refused all the same. Those that no entry of an
+// allowlist lets in are left, a sentence each.
 func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, left []string) {
 	var releases []api.PlanRelease
 	whole := len(trials) > 0

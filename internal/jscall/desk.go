@@ -120,7 +120,7 @@ func (d *Desk) Make(ctx context.Context, req Request) (Done, error) {
 	}
 	call.Tool, call.Owner = d.toolCaller(made), req.Token
 	made.CallResult, err = caller.Call(ctx, call)
-	// A call that is not on record is not told.
+	// A result that is not on record is not told.
 	if unrecorded := d.config.Door.CodeEnded(context.WithoutCancel(ctx), made.ID, ending(made.CallResult, err)); unrecorded != nil {
 		return Done{}, errors.Join(unrecorded, err)
 	}

@@ -82,7 +82,7 @@ func TestAKillWaitsBehindNothing(t *testing.T) {
 	}
 }
 
-// A deed that an agent has not confirmed is never told as done.
+// Nothing that an agent has not confirmed is told as done.
 func TestASignalThatIsNotConfirmed(t *testing.T) {
 	s := newStage(t)
 	s.launch("box", "guest")

@@ -2,8 +2,8 @@
 // lines and not with its square: what is compared may be a guest's, or a client's.
 //
 // Lines that both sides have once are found first, and what is between them is compared on its own;
-// only where little is left is every line held against every other. Lines that can't be matched so
-// are one that went and one that came, so that a difference may be longer than the shortest one
+// only where little is left is every line held against every other. A line that can't be matched so
+// is one that went and one that came, so that a difference may be longer than the shortest one
 // (decision 68).
 package linediff
 

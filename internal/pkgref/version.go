@@ -120,8 +120,9 @@ func (v Version) Compatible() [2]int64 {
 	return [2]int64{0, v.Segment(1)}
 }
 
-// Compare orders versions of one ecosystem: -1, 0 or 1. A version that can't be read is below one that can, by its text. Spellings that have no order among them (Python's
-// 1.0 and 1.0.0, the builds of a semantic version) are equal.
+// Compare orders versions of one ecosystem: -1, 0 or 1. A version that can't be read is below one
+// that can, and among its like by its text. Spellings that have no order among them (Python's 1.0
+// and 1.0.0, the builds of a semantic version) are equal.
 func (v Version) Compare(o Version) int {
 	switch {
 	case v.readable != o.readable && v.readable:

@@ -117,7 +117,7 @@ func (d Decision) Allowed() bool { return d.Effect == Allow }
 
 // Shown reports whether a list shows it, and whether its metadata may be read: what is
 // allowed, and what waits for a person, since a resolver has to pick it before
-// anybody is asked. A shown file is not served.
+// anybody is asked. A release that is only shown is not served.
 func (d Decision) Shown() bool { return d.Effect == Allow || d.Effect == Hold }
 
 // Admitted reports whether something admits it, so that it is more than shown.

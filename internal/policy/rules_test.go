@@ -63,7 +63,7 @@ func TestExpressionsArePythons(t *testing.T) {
 		{"allow", `^ls\b`, "lsé", policy.Deny},
 		{"allow", `^ls\b`, "ls é", policy.Allow},
 		{"allow", `(?a)^ls\S*$`, "ls\u00a0-l", policy.Allow},
-		// A text that can't be told is denied, by rules of either kind.
+		// Where no answer can be told the command is denied, by rules of either kind.
 		{"deny", `curl`, "\xff", policy.Deny},
 		{"allow", `ls`, "ls \xff", policy.Deny},
 		{"deny", `\Bcurl`, "", policy.Deny},

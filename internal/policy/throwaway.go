@@ -53,8 +53,8 @@ func compileScripts(c *compiler, v value) {
 		"packages that run scripts when they are installed are denied, but for entries with install_scripts: true")
 }
 
-// compileInstallIn reads packages.install_in after both of the keys that it stands for. A release
-// that one of these denies stays denied; what one has run in the sandbox contradicts it.
+// compileInstallIn reads packages.install_in after both of the keys that it stands for. Code
+// that one of these denies stays denied; one that has code run in the sandbox contradicts it.
 func compileInstallIn(c *compiler, v value) {
 	if _, ok := c.readWord(v, throwaway); !ok {
 		return

@@ -119,7 +119,7 @@ func (w *world) crashAt(t *testing.T, point faultpoint.Point) (answers map[strin
 	return w.crashAs(t, roleDaemon, point)
 }
 
-// crashAs is dieAt for a daemon of some role.
+// crashAs does what crashAt does, for a daemon of some role.
 func (w *world) crashAs(t *testing.T, role string, point faultpoint.Point) (answers map[string]string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], role, w.encode(t))

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// The reserves that the host must have for another sandbox.
+// The bounds of waiting for a create, and the reserves that the host must have for one.
 const (
 	createTimeout    = 30 * time.Second // for one's turn
 	createLine       = 500              // requests of one owner that wait for a turn

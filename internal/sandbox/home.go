@@ -43,7 +43,7 @@ const (
 )
 
 // tendHomes ends sandboxes whose home has more than the sandbox may have on its disk. Bytes that it
-// writes meanwhile are there: no file system of the host counts it. Where the disk becomes short,
+// writes meanwhile are there: no file system of the host counts them. Where the disk becomes short,
 // it looks at once.
 func (r *remover) tendHomes(ctx context.Context) {
 	tick := time.NewTicker(roomLook)

@@ -50,7 +50,7 @@ func (r *remover) endFor(s *Sandbox, why string) {
 }
 
 // claimEnd makes the caller the one who takes a sandbox away: once, and again after
-// that could not be done. A later caller gets the try that is under way. The exit is that
+// that could not be done. Any other caller gets the try that is under way. The exit is that
 // of a sandbox that failed, else nil.
 func (r *remover) claimEnd(ctx context.Context, s *Sandbox, exit *engine.Exit, reason string) (try *attempt, mine bool) {
 	s.turn.Lock()

@@ -5,8 +5,8 @@
 // *settled* when its end and what it installed are on record; *recover* is what a restarted daemon
 // does with the sandboxes that the keeper held meanwhile; the *journal* is what it knows them by;
 // to *reconcile* is to compare what there is with what is known, and take away what is nobody's.
-// Package suspend has what a sandbox waits for, and how it is frozen meanwhile; package expiry when it ends;
-// how much each owner may have, package quota.
+// Package suspend has what a sandbox waits for, and how it is frozen meanwhile; package expiry, when
+// it ends; package quota, how much each owner may have.
 package sandbox
 
 import (

@@ -66,7 +66,7 @@ func KeysIn(all, sandbox string, living []string) (Keys, error) {
 const newer = time.Minute
 
 // forgetFolders removes the folders of those that do not live any more, and what was left of
-// making one. A file that can't be removed is in nobody's way: it is tried again.
+// making one. One that can't be removed is in nobody's way: it is tried again.
 func forgetFolders(all string, living []string) {
 	folders, _ := os.ReadDir(all)
 	for _, f := range folders {
@@ -89,7 +89,8 @@ func readKey(path string) (ssh.Signer, error) {
 	return key, nil
 }
 
-// makeKeys makes a whole folder beside the place, and has it take that. The first daemon has made the keys.
+// makeKeys makes a whole folder beside the place, and has it take that. Of several that do so at
+// once, the first has made the keys.
 func makeKeys(dir, sandbox string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err

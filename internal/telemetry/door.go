@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// watchedDoor is a door whose answers are counted and traced. A field that it does not name here decides nothing.
+// watchedDoor is a door whose answers are counted and traced. A method that it does not name here decides nothing.
 type watchedDoor struct {
 	door.Door
 	t *Telemetry

@@ -63,7 +63,8 @@ func (b *breaker) allowGuests(guests ...string) error {
 	return fault.New(fault.ErrUnavailable, "the upstream could not be reached several times in a row and is left alone for a moment")
 }
 
-// claimTry tells whether a guest may try now; one that may is the only one for a while. Needs mu.
+// claimTry tells whether a guest may try now. A guest without an answer may do so once in a pause:
+// the try is taken with it. Needs mu.
 func (b *breaker) claimTry(guest string) bool {
 	f := b.guests[guest]
 	if f == nil || f.unreached < b.after && len(b.guests) < b.after {

@@ -6,7 +6,7 @@
 // that is new, other or gone since; a change is in *conflict* if the original's file is not
 // as it was.
 //
-// A worker in the copy is hostile. Its content is data: names that are checked, links that are
+// A worker in the copy is hostile. The copy's content is data: names that are checked, links that are
 // never followed, and modes of which nothing but the right to execute is taken over. Changes are
 // found by what the host's kernel notes of each file (its number, size, and the time of its last
 // change of any kind), which nobody inside can set. All processes inside must be gone when changes

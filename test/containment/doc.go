@@ -12,7 +12,8 @@
 // what tells an escape on the host: frames on the wire or the stage's loopback
 // with the token, visits at *canaries* (listeners that nobody has a reason to
 // visit), questions at the world's name server, requests at the registry,
-// watched files and control groups. The probe's words about itself count for nothing; it is printed to help.
+// watched files and control groups. The probe's words about itself count for nothing; they are
+// printed to help.
 //
 // Most probes run under a *law*, a policy, without names. Under the other law there is one,
 // whose *house* is a server of the test's own: what a listed name leads to is reached, and

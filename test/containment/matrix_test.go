@@ -18,8 +18,8 @@ import (
 const insideProxy = "127.0.0.1:3128"
 
 // testListedNames: a name that the law has is reached, and is no way to anything else; under a law
-// without names there is not even that, and under one that judges requests less. A connection to
-// the host is refused on record. Sandboxes that were made anew, claimed from the pool and restored
+// without names there is not even that, and under one that judges requests less. An attempt that
+// comes to the host is refused on record. Sandboxes that were made anew, claimed from the pool and restored
 // are alike: with COFFERDAM_LONG all of them are tried, else the first that has the most to try.
 func testListedNames(t *testing.T, s *stage) {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// MaxSpecifier is the longest specifier that is read, in bytes. A longer list admits nothing.
+// MaxSpecifier is the longest specifier that is read, in bytes. A longer one admits nothing.
 const MaxSpecifier = 512
 
 // lockfilePins are what the run's lockfiles pin of a project.

@@ -8,7 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// Releases are all releases that a run has met. All memory is counted, in bytes, and bounded. Its owner's lock guards it.
+// Releases are all releases that a run has met. All that takes memory is
+// counted, in bytes, and bounded. Its owner's lock guards it.
 type Releases struct {
 	most     int64
 	shared   *Budget

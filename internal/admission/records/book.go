@@ -269,9 +269,9 @@ func (b *Book) countTold(kind Kind, one told) {
 // maxFindings bounds the findings of one sandbox that have a record of their own.
 const maxFindings = 500
 
-// TakesFinding reports whether a finding may have a record of its own, and counts it if it
-// is new.
-func (b *Book) TakesFinding(r audit.Record) bool {
+// ReserveFinding counts a finding if it is new, and reports whether it may have a record of its
+// own.
+func (b *Book) ReserveFinding(r audit.Record) bool {
 	key := b.refusalKeyOf(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -59,7 +59,7 @@ func (d *Deliveries) Bring(inner pkgref.Ref, outer string) {
 }
 
 // Send takes a `served` record that was just made, of a file that is sent now and has
-// these paths inside. The rest of them is told as unknown.
+// these paths inside. Paths that are not kept are told as unknown.
 func (d *Deliveries) Send(r audit.Record, paths []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

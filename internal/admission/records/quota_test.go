@@ -44,7 +44,7 @@ func cutBook(t *testing.T) (*Book, *approvaltest.Log) {
 
 // TestWhatHasHappenedIsOnRecordOfARunThatIsCut: of each kind and outcome of which the Book has custody, a
 // record is taken after the guest has used its records up, unless it is a refusal, which the guest can
-// cause at will. A deed that happens only once it is on record is refused.
+// cause at will. Anything that happens only once it is on record is refused.
 func TestWhatHasHappenedIsOnRecordOfARunThatIsCut(t *testing.T) {
 	kinds, outcomes := kindsAndOutcomes()
 	for _, kind := range kinds {

@@ -149,8 +149,8 @@ func (o *Output) lockFile() error {
 	return nil
 }
 
-// Next is the record that comes next. An output that goes on with a log asks for the record before,
-// too, and gives it to Continues.
+// Next is the record that comes next. A caller that goes on with a log asks for the record
+// before, too, and gives it to Continues.
 func (o *Output) Next() uint64 { return o.ahead.Next }
 
 // Continues tells whether the output goes on with the log that has this record,

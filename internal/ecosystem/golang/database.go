@@ -155,7 +155,7 @@ func (d *database) noteFailure(err error, record bool) error {
 	return err
 }
 
-// categoriseError gives the client's error its category. A tile that could not be had is not the
+// categoriseError gives the client's error its category. A piece that could not be had is not the
 // log's lie, not even one of its own tiles.
 func (d *database) categoriseError(err error) error {
 	d.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// The findings that are recorded of wheels. None of it refuses a wheel: editable
+// The findings that are recorded of wheels. None of them refuses a wheel: editable
 // installs, import hooks and coverage tools work this way.
 const (
 	findingPth       = "the wheel installs a .pth file, whose lines run at every start of Python"

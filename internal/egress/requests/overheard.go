@@ -27,7 +27,7 @@ func (o *overheard) Write(b []byte) (int, error) {
 	return o.Conn.Write(b)
 }
 
-// CloseWrite closes one half, by which the server lets its last answer arrive.
+// CloseWrite closes the half that is written: so the server lets its last answer arrive.
 func (o *overheard) CloseWrite() error {
 	if half, ok := o.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

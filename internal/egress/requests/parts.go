@@ -54,7 +54,7 @@ func (h *partHeads) lookAtHeads(p []byte, last bool) string {
 		field := unfolded.ReplaceAllString(string(rest[value:value+length]), " ")
 		wrong := ""
 		if isID {
-			wrong = findMethodKey(strings.Trim(field, " \t<>"))
+			wrong = wrongMethodKey(strings.Trim(field, " \t<>"))
 		} else {
 			wrong = disposition(field)
 		}
@@ -150,7 +150,7 @@ func disposition(field string) string {
 		return wrongParts
 	}
 	for _, found := range anyName.FindAllStringSubmatch(field, -1) { // wherever a server sees a parameter begin
-		if wrong := findMethodKey(strings.Trim(found[1], "\"'\\<> \t")); wrong != "" {
+		if wrong := wrongMethodKey(strings.Trim(found[1], "\"'\\<> \t")); wrong != "" {
 			return wrong
 		}
 	}
@@ -175,7 +175,7 @@ func disposition(field string) string {
 		if _, after, ok := strings.Cut(value, "''"); ok && found[2] != "" {
 			value = after
 		}
-		if wrong := findMethodKey(strings.ReplaceAll(value, `\`, "")); wrong != "" { // some take a file's name where the part has none
+		if wrong := wrongMethodKey(strings.ReplaceAll(value, `\`, "")); wrong != "" { // some take a file's name where the part has none
 			return wrong
 		}
 	}
@@ -191,8 +191,9 @@ var extended = regexp.MustCompile(`(?i)^\s*(filename)(\*)\s*=\s*()((?:utf-8|iso-
 // strange is a name of which some servers read less than others, or something else.
 var strange = regexp.MustCompile(`\\|^\s*['<]|['>]\s*$|=\?|[\x00-\x1f\x7f]`)
 
-// findMethodKey looks whether a text is the method's key, as it stands or decoded.
-func findMethodKey(text string) string {
+// wrongMethodKey says what is wrong with a text that is the method's key, as it stands or decoded; ""
+// for any other.
+func wrongMethodKey(text string) string {
 	for _, one := range []byte{'%', 0} { // no escapes: for a % stands something else then
 		keys := &formKeys{}
 		for i := range len(text) {

@@ -51,7 +51,7 @@ func (s *single) Close() error {
 	return s.Conn.Close()
 }
 
-// CloseWrite closes one half, by which the server lets its last answer arrive.
+// CloseWrite closes the half that is written: so the server lets its last answer arrive.
 func (s *single) CloseWrite() error {
 	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -241,7 +241,7 @@ func (l *look) trailer() error {
 	return l.fields("trailer ", l.request.Trailer)
 }
 
-// tellFindings puts what was found on record. A block is an error: the refusal.
+// tellFindings puts what was found on record. If a finding is blocked, the refusal is the error.
 func (l *look) tellFindings(where string, found []dlp.Finding) error {
 	fresh := l.selectNews(where, found)
 	blocked := len(found) > 0 && found[len(found)-1].Outcome == dlp.Block

@@ -128,7 +128,7 @@ func parseName(body []byte) (string, error) {
 	return canonical(name)
 }
 
-// canonical is a name in lower case. A name that no host has is refused, and with it all
+// canonical is a name in lower case. A name that no host can have is refused, and with it all
 // that one reader ends where another goes on.
 func canonical(name []byte) (string, error) {
 	if len(name) == 0 || len(name) > 253 || name[0] == '.' || name[len(name)-1] == '.' {

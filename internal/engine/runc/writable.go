@@ -18,7 +18,7 @@ import (
 // device, whose file has no name any more.
 type writable struct {
 	Device string `json:"device"`
-	// The number of the disk behind the device: a later one with the same name has another.
+	// The file behind the device: a later device with the same name has another.
 	Dev   uint64 `json:"dev"`
 	Inode uint64 `json:"inode"`
 }

@@ -73,7 +73,8 @@ func (k *codec) decodeMessage(data []byte, v any) error {
 	return decodeMessage(plain, v)
 }
 
-// The bytes that a field of a binary message takes once it is decoded, and each byte of a list of numbers, in bytes.
+// The bytes that a field of a binary message takes once it is decoded, and those that each byte of a
+// list of numbers takes.
 const (
 	perField  = 256
 	perPacked = 32

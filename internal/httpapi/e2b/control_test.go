@@ -99,7 +99,7 @@ func TestCreate(t *testing.T) {
 	if len(d.Metadata) != 2 || d.Metadata["a"] != "1" {
 		t.Errorf("metadata %v", d.Metadata)
 	}
-	// Wishes of the client beyond the policy are not there, and that shows.
+	// Nothing that the client asked for beyond the policy is there, and that shows.
 	if d.AllowInternetAccess == nil || *d.AllowInternetAccess || len(d.Network.AllowOut) != 0 || !slices.Equal(d.Network.DenyOut, []string{"0.0.0.0/0"}) ||
 		d.Network.AllowPublicTraffic || !strings.Contains(strings.Join(d.Notes, "\n"), "allowOut opens nothing") {
 		t.Errorf("%+v %v", d.Network, d.Notes)

@@ -6,7 +6,7 @@
 // token*; the data plane's own port is 49983. An *event* is one message of a
 // stream.
 //
-// The policy wins over a client's wishes.
+// The policy wins over what a client asks for.
 package e2b
 
 // EnvdVersion is what the data plane tells clients about itself: they choose by it

@@ -223,7 +223,7 @@ func (c *Control) inTurn(answer controlHandler) controlHandler {
 	}
 }
 
-// serveLogs answers as the first version did: the same twice, as lines and as entries.
+// serveLogs answers the route of the first version: the same twice, as lines and as entries.
 func (c *Control) serveLogs(w http.ResponseWriter, r *keyedRequest) error {
 	want, err := logQueryOf(r.URL.Query(), "start", maxLinedBytes)
 	if err != nil {

@@ -100,7 +100,8 @@ func (c *Control) serveCreate(timeout time.Duration) controlHandler {
 	}
 }
 
-// request translates what a client asks for. A wish beyond what the policy gives is left out, and shows in the sandbox's info.
+// request translates what a client asks for. Anything beyond what the policy
+// gives is left out, and that shows in the sandbox's info.
 func (c *Control) request(r *keyedRequest, body newSandbox, timeout time.Duration) (sandbox.Request, error) {
 	if sentence := body.unsupported(); sentence != "" {
 		return sandbox.Request{}, fault.Invalid("%s", sentence)

@@ -84,7 +84,7 @@ func (c *Control) lifeRequest(r *keyedRequest, body any, seconds func() *int64, 
 	return sb, life, err
 }
 
-// setEnd sets a sandbox's end. Its lifetime's end then stays as it was asked for.
+// setEnd sets a sandbox's end. Whether it is paused or destroyed then stays as it was asked for.
 func (c *Control) setEnd(r *keyedRequest, sb *sandbox.Sandbox, ttl time.Duration) error {
 	life := sb.Lifetime()
 	life.TTL = ttl

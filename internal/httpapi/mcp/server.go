@@ -82,7 +82,7 @@ func (s *Server) Run(ctx context.Context, transport sdk.Transport) error {
 }
 
 // Close has the calls that go on return with an error, and lets no peer begin one. Sandboxes that
-// peers have stay, and ends by its own lifetime: a daemon that ends ends no sandboxes.
+// peers have stay, and end by their own lifetimes: a daemon that ends ends no sandboxes.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

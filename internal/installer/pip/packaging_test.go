@@ -103,7 +103,7 @@ func spelling(r *rand.Rand) string {
 }
 
 // TestRequirementsAsPackagingReadsThem: of 100,000 spellings (a tenth of that in a short run), those that
-// packaging reads have the name and extras that it says. A file that it refuses may be read here, since pip
+// packaging reads have the name and extras that it says. One that it refuses may be read here, since pip
 // then refuses the file; but never under another name than it begins with.
 func TestRequirementsAsPackagingReadsThem(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ const (
 
 // ParseNodeRange reads "^1.2.3", "~1.2", "1.x || >=2.5.0", "1.2.3 - 2.3.4", "*",
 // "" (any). Forms that the language does not have (a tag such as "latest", a URL, an
-// alias) is refused, and so are a few oddities that semver lets pass ("vv1.2").
+// alias) are refused, and so are a few oddities that semver lets pass ("vv1.2").
 func ParseNodeRange(s string) (NodeRange, bool) {
 	var r NodeRange
 	if len(s) > maxNodeRange {

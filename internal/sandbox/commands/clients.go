@@ -38,7 +38,7 @@ func (c *Clients) Touch() {
 	c.touchClients()
 }
 
-// NoteActivity touches by what the sandbox did itself: it is neither abandoned nor idle, and no
+// NoteActivity notes that the sandbox did something itself: it is neither abandoned nor idle, and no
 // client was there.
 func (c *Clients) NoteActivity() {
 	c.mu.Lock()

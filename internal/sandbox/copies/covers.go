@@ -103,7 +103,7 @@ func (s *Blueprints) settleSandbox(id string) {
 }
 
 // settleTrees replaces trees in the record by what they are once nobody writes in them, unless
-// others still do. A loss is one for all. Needs s.recording.
+// others still do. A tree that is lost is lost for all. Needs s.recording.
 func (s *Blueprints) settleTrees(trees, others []hostpath.Tree) error {
 	var was, now []hostpath.Tree
 	for _, t := range trees {

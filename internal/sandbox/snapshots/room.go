@@ -17,7 +17,7 @@ type Room struct {
 	Reserve int64 // bytes that stay free on the file system
 }
 
-// One token's may take three quarters of the room, so that no one of them keeps the others
+// One token's snapshots may take three quarters of the room, so that no one of them keeps the others
 // from having any; and a token that has none may have one, however many there are.
 const shareOf, shareIn = 3, 4
 

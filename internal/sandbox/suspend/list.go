@@ -176,7 +176,7 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 }
 
 // TakeOverRunning makes the list of a running sandbox that another daemon had.
-// A request that waited then has lost its connection and comes again; the guest's clocks may
+// A client that waited then has lost its connection and asks again; the guest's clocks may
 // stand still since.
 func TakeOverRunning(ctx context.Context, cfg Config) *List {
 	l := New(ctx, cfg)

@@ -154,7 +154,7 @@ func TestEachByteHasThePatience(t *testing.T) {
 }
 
 // TestOnlyTimeInWhichSomebodyWaitsCounts: a client reads up to within a secret, and no more for an
-// hour. The words of its host meanwhile are read before anything of that is handed on.
+// hour. All that its host has said meanwhile is read before anything of that is handed on.
 func TestOnlyTimeInWhichSomebodyWaitsCounts(t *testing.T) {
 	for name, x := range map[string]*Exchange{"its host": toItsHost(&lender{value: guessed}), "another": toOther(guessed)} {
 		for _, reads := range []bool{false, true} { // is a read under way while nobody waits?

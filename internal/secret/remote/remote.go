@@ -54,7 +54,7 @@ type Visit struct {
 	over   atomic.Bool // the answer had more than MaxAnswer
 }
 
-// Visit begins an exchange. Its beginner calls CloseIdleConnections.
+// Visit begins an exchange. The caller ends it with CloseIdleConnections.
 func (s Server) Visit() (*Visit, error) {
 	transport := &http.Transport{
 		DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true, DisableCompression: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,

@@ -6,7 +6,7 @@
 // (internal/installer) says how it is asked; an upstream is *configured* (the configuration file names it), *discovered* (the
 // host's client was asked), *learnt from the template* (a host without the
 // client: the template's was asked) or *read* (a client's own source says what
-// it would use). The settings that were found are *kept* in a folder with mode 0600, since it
+// it would use). The settings that were found are *kept* in a folder with mode 0600, since they
 // may hold credentials.
 //
 // One use: Clients.Current, and for what that says is missing FromTemplate and Save.

@@ -81,7 +81,7 @@ func logged() string {
 	return "\nThe daemon's log ends with:\n" + string(data[max(0, len(data)-mostLogged):])
 }
 
-// answer runs one check. A test that panics has failed, and the others are answered all the same.
+// answer runs one check. A check that panics has failed, and the others are answered all the same.
 func answer(name string, c check) (r report.Result) {
 	fmt.Printf("\n== %s\n", name)
 	begin := time.Now()

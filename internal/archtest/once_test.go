@@ -29,7 +29,7 @@ func TestTextIsShortenedInOnePlace(t *testing.T) {
 			if home {
 				seen++
 			} else {
-				t.Errorf("%s shortens a text by itself; excerpt.Of does that", f.path)
+				t.Errorf("%s shortens a text by itself; text.Shorten does that", f.path)
 			}
 			return true
 		})

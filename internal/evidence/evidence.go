@@ -55,7 +55,7 @@ type Evidence struct {
 // Cut is how much of a list is not here.
 type Cut struct {
 	Total int `json:"total"` // entries that are known of at least, those that are here among them
-	// Digests are of the whole lists that were told, excerpt.Digest each: two evidences that
+	// Digests are of the whole lists that were told, text.DigestList each: two evidences that
 	// differ in what is not here differ in them.
 	Digests []string `json:"digests"`
 }

@@ -100,5 +100,5 @@ func Subject(r Refusal) string {
 	return r.What
 }
 
-// Line keeps what others wrote from drawing on a terminal: it is printable.Line.
+// Line keeps what others wrote from drawing on a terminal: it is text.Line.
 func Line(s string) string { return text.Line(s) }

@@ -8,10 +8,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
-// Printable is printable.Line: one line of s that no terminal takes for an instruction.
+// Printable is text.Line: one line of s that no terminal takes for an instruction.
 func Printable(s string) string { return text.Line(s) }
 
-// PrintableName is printable.Name, for names from inside: one line, and no two are written alike.
+// PrintableName is text.Name, for names from inside: one line, and no two are written alike.
 func PrintableName(s string) string { return text.Name(s) }
 
 // PrintableText is text.Lines, for text of our own of several lines.

@@ -48,7 +48,7 @@ func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 		up + "proxy: 'http://proxy.example:port' } ]\n":                   "upstreams[0].proxy is no",
 		up + "proxy: 'proxy.example:0' } ]\n":                             "upstreams[0].proxy is no",
 		up + "log: k, log_url: sum.example } ]\n":                         "line 1, column 84: upstreams[0].log_url is no http or https URL of a checksum database; write it as https://sums.corp.example",
-		up + "address: here } ]\n":                                        `line 1, column 76: upstreams[0].address is "here"; write an IP address and a port, such as 192.0.2.1:443`,
+		up + "address: here } ]\n":                                        "line 1, column 76: upstreams[0].address is no IP address with a port; write it as 192.0.2.1:443",
 		"images: { '': debian }\n":                                        `line 1, column 9: images has the template "debian" for the image ""; give both a name`,
 		"images: { a: }\n":                                                `images has the template "" for the image "a"; give both a name`,
 		"gateway_uid: -4\n":                                               "line 1, column 14: gateway_uid is -4",

@@ -10,7 +10,7 @@ import (
 func listsOf() map[string]struct{ command, things string } {
 	return map[string]struct{ command, things string }{
 		"sandbox":  {"ps", "sandboxes"},
-		"request":  {"approvals list", "requests"},
+		"request":  {"approvals list --all", "requests"},
 		"policy":   {"policy list", "policies"},
 		"run":      {"audit list --kind sandbox", "runs"},
 		"snapshot": {"snapshots list", "snapshots"},

@@ -38,6 +38,24 @@ func (f *copyFlags) registerFlags(cmd *cobra.Command) {
 	registerCompletion(cmd, "log", completeDirs)
 }
 
+// listOfRuns is the command that lists the runs of the log that the flags name.
+func (f *copyFlags) listOfRuns() string {
+	if f.dir == "" {
+		return "cofferdam " + listsOf()["run"].command
+	}
+	words := []string{"cofferdam", "audit", "query", "--kind", "sandbox", "--log", f.dir}
+	if f.key != "" {
+		words = append(words, "--key", f.key)
+	}
+	if f.checkpoint != "" {
+		words = append(words, "--checkpoint", f.checkpoint)
+	}
+	if f.partial {
+		words = append(words, "--partial")
+	}
+	return ui.ShellLine(words)
+}
+
 // verification is what the flags say to trust.
 func (f *copyFlags) verification() (options audit.VerifyOptions, err error) {
 	files := auditFiles{key: f.key}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -105,7 +107,7 @@ func (f *reportFlags) takeRun(cmd *cobra.Command, args []string) error {
 		f.question.Run = args[1]
 	}
 	if args[0] == "run" && f.question.Run == "" {
-		return usageError(cmd, "the report run is about one run; name it, as in: cofferdam audit report run nightly-42; cofferdam audit list --kind sandbox lists the runs")
+		return usageError(cmd, "the report run is about one run; name it, as in: cofferdam audit report run nightly-42; %s lists the runs", f.log.listOfRuns())
 	}
 	return nil
 }
@@ -135,6 +137,9 @@ func (f *reportFlags) runReport(ctx context.Context, name string, now time.Time)
 	}
 	defer func() { err = withClose(err, source.close()) }()
 	answer, err := source.report(ctx, name, q)
+	if errors.Is(err, fault.ErrNotFound) && name == "run" && f.log.dir != "" {
+		return fmt.Errorf("%w; %s lists the runs", err, f.log.listOfRuns())
+	}
 	if err != nil {
 		return err
 	}

@@ -52,14 +52,37 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// TestTheReportOfNoRunIsToldHowToNameOne, before any log is read.
+// TestTheReportOfNoRunIsToldHowToNameOne, before any log is read, and of a run that is on no record which command lists those
+// that are: of a copy of the log one that reads the copy.
 func TestTheReportOfNoRunIsToldHowToNameOne(t *testing.T) {
 	t.Parallel()
-	root := newRoot()
-	root.SetArgs([]string{"audit", "report", "run", "--log", t.TempDir()})
-	const want = "the report run is about one run; name it, as in: cofferdam audit report run nightly-42; cofferdam audit list --kind sandbox lists the runs"
-	if err := root.ExecuteContext(t.Context()); exitCode(err) != exitUsage || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("%v, not %q", err, want)
+	dir, live := logDir(t), "cofferdam audit list --kind sandbox lists the runs"
+	asked := "cofferdam audit query --kind sandbox --log " + dir
+	const name = "the report run is about one run; name it, as in: cofferdam audit report run nightly-42; "
+	for _, c := range []struct {
+		words []string
+		code  int
+		want  string
+	}{
+		{nil, exitUsage, name + live},
+		{[]string{"--log", dir}, exitUsage, name + asked + " lists the runs"},
+		{[]string{"nosuch", "--log", dir}, exitUsage, `there is no run "nosuch" on record; ` + asked + " lists the runs\n"},
+		{[]string{"nosuch", "--log", dir, "--partial"}, exitUsage, `there is no run "nosuch" on record; ` + asked + " --partial lists the runs\n"},
+	} {
+		root := newRoot()
+		root.SetArgs(append([]string{"audit", "report", "run"}, c.words...))
+		err := root.ExecuteContext(t.Context())
+		if err == nil {
+			t.Fatalf("%q: there is such a report", c.words)
+		}
+		var told bytes.Buffer
+		complain(&told, err)
+		if exitCode(err) != c.code || !strings.HasPrefix(told.String(), "cofferdam: "+c.want) {
+			t.Errorf("%q: %q, not %q", c.words, told.String(), c.want)
+		}
+	}
+	if code := execute(t.Context(), []string{"audit", "query", "--kind", "sandbox", "--log", dir, "--partial"}); code != 0 {
+		t.Errorf("what lists a copy's runs ends with %d", code)
 	}
 }
 

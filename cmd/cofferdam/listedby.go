@@ -10,7 +10,7 @@ import (
 func listsOf() map[string]struct{ command, things string } {
 	return map[string]struct{ command, things string }{
 		"sandbox":  {"ps", "sandboxes"},
-		"request":  {"approvals list", "requests"},
+		"request":  {"approvals list --all", "requests"},
 		"policy":   {"policy list", "policies"},
 		"run":      {"audit list --kind sandbox", "runs"},
 		"snapshot": {"snapshots list", "snapshots"},
@@ -22,12 +22,13 @@ func listsOf() map[string]struct{ command, things string } {
 // missingThing is a sentence about a thing with a name that does not exist.
 var missingThing = regexp.MustCompile(`\bthere is no (\w+) (?:(?:named |and no \w+ )?"|\S+ any more\b)`)
 
-// addLists has each line about something that does not exist end with the command that lists what does.
+// addLists has each line about something that does not exist end with the command that lists what does, unless it names one
+// already: what is not in a copy of the log the daemon does not list.
 func addLists(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		found := missingThing.FindStringSubmatch(line)
-		if found == nil {
+		if found == nil || strings.Contains(line, " lists the ") {
 			continue
 		}
 		if list, ok := listsOf()[found[1]]; ok {

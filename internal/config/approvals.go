@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -42,7 +43,7 @@ func CheckApprovalURL(text string) error {
 	}
 	u, err := url.Parse(strings.ReplaceAll(text, "{request}", "ap-1"))
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || !strings.Contains(text, "{request}") {
-		return fmt.Errorf(" is %.200q; it must be an http or https address with {request} in it, such as https://approvals.example/{request}", text)
+		return errors.New(" is no http or https address with {request} in it and without a user; write it as https://approvals.example/{request}") // not shown: it may hold a password
 	}
 	return nil
 }

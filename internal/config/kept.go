@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -45,7 +46,11 @@ func (c Config) credential() string {
 	return ""
 }
 
+// hasUser tells whether a URL, or a proxy without a scheme, names a user.
 func hasUser(text string) bool {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
 	u, err := url.Parse(text)
 	return err == nil && u.User != nil
 }

@@ -16,6 +16,8 @@ func TestAConfigurationWithCredentialsIsItsOwners(t *testing.T) {
 		"telemetry.traces.headers":  secret,
 		"upstreams[0].token":        "upstreams: [ { ecosystem: python, index: 'https://pypi.example/simple/', token: x } ]\n",
 		"upstreams[0].index":        "upstreams: [ { ecosystem: python, index: 'https://a:b@pypi.example/simple/' } ]\n",
+		"upstreams[0].proxy":        "upstreams: [ { ecosystem: python, index: 'https://pypi.example/simple/', proxy: 'a:b@proxy.example:3128' } ]\n",
+		"upstreams[1].proxy":        "upstreams: [ { ecosystem: python, index: auto }, { ecosystem: python, index: 'https://pypi.example/simple/', proxy: 'http://a:b@proxy.example:3128' } ]\n",
 		"approvals.webhooks[0].url": "approvals: { webhooks: [ { url: 'https://chat.example/T0/x', format: slack } ] }\n",
 		"":                          none,
 	}

@@ -55,7 +55,7 @@ func (t Telemetry) checkKeys() error {
 	if traces.Endpoint != "" {
 		u, err := url.Parse(traces.Endpoint)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return fmt.Errorf(".traces.endpoint is %q; it must be an http or https URL", traces.Endpoint)
+			return errors.New(".traces.endpoint is no http or https URL") // not shown: it may hold a password
 		}
 	}
 	switch {

@@ -51,7 +51,7 @@ func (u Upstream) checkKeys() error {
 }
 
 // checkAddresses finds a URL or an address that nobody can be asked at, also where one such as the proxy is used only for
-// some hosts. Its errors show no URL: there may be a password in it.
+// some hosts. Its errors show none: there may be a password in it.
 func (u Upstream) checkAddresses() error {
 	_, pinned := netip.ParseAddrPort(u.Address)
 	switch {
@@ -62,7 +62,7 @@ func (u Upstream) checkAddresses() error {
 	case u.LogURL != "" && !isWebURL(u.LogURL):
 		return fmt.Errorf(".log_url is no http or https URL of a checksum database; write it as https://sums.corp.example")
 	case u.Address != "" && pinned != nil:
-		return fmt.Errorf(".address is %q; write an IP address and a port, such as 192.0.2.1:443", u.Address)
+		return fmt.Errorf(".address is no IP address with a port; write it as 192.0.2.1:443")
 	}
 	return nil
 }
@@ -105,6 +105,9 @@ func (c Config) checkNamespace(n Namespace) error {
 		}
 		known = append(known, NormalIndex(u.Index))
 	}
+	if n.Upstream != Auto && !isWebURL(NormalIndex(n.Upstream)) { // nobody could take a password out of it
+		return fmt.Errorf(".upstream is no http or https URL; write it as the index of one of the upstreams for %s, or %s", n.Ecosystem, Auto)
+	}
 	if known == nil {
 		return fmt.Errorf(".upstream is %q, and upstreams has none for %s", NormalIndex(n.Upstream), n.Ecosystem)
 	}
@@ -117,7 +120,7 @@ func SameIndex(a, b string) bool { return NormalIndex(a) == NormalIndex(b) }
 // NormalIndex is an index's URL in the one spelling that upstreams have:
 // without credentials, and with a slash at its end.
 func NormalIndex(index string) string {
-	u, err := url.Parse(index)
+	u, err := url.Parse(strings.TrimSpace(index))
 	if err != nil || u.Host == "" {
 		return index
 	}

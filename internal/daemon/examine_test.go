@@ -85,7 +85,7 @@ func TestWhatNewReadsIsFound(t *testing.T) {
 		"an upstream's address that is none": {make: func(t *testing.T, _ config.Paths, cfg *config.Config) {
 			t.Helper()
 			cfg.Upstreams = []config.Upstream{{Ecosystem: "python", Index: "https://index.example/simple/", Address: "here"}}
-		}, want: `upstreams[0] can't be used: the upstream's address "here" is not an IP address and a port`},
+		}, want: `upstreams[0] can't be used: the upstream's address is not an IP address and a port`},
 		"an upstream's proxy of another kind": {make: func(t *testing.T, _ config.Paths, cfg *config.Config) {
 			t.Helper()
 			cfg.Upstreams = []config.Upstream{{Ecosystem: "python", Index: "https://index.example/simple/", Proxy: "ftp://me:pass-word@there"}}

@@ -58,14 +58,14 @@ func (c Config) CheckDialled() error {
 	return errors.Join(address, proxy)
 }
 
-// pinned is Address; the zero value: there is none.
+// pinned is Address; the zero value: there is none. Its error does not show it: somebody may have written a URL, with a password.
 func (c Config) pinned() (netip.AddrPort, error) {
 	if c.Address == "" {
 		return netip.AddrPort{}, nil
 	}
 	at, err := netip.ParseAddrPort(c.Address)
 	if err != nil {
-		return at, fault.Invalid("the upstream's address %q is not an IP address and a port", c.Address)
+		return at, fault.Invalid("the upstream's address is not an IP address and a port")
 	}
 	return at, nil
 }

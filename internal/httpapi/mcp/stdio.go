@@ -16,8 +16,8 @@ import (
 // would end the connection at the first one.
 const mostNesting = 1000
 
-// NewStdio is the transport to the client that started this program: a message a line. It answers a message that nests too
-// deep with an error, and the connection goes on. A text that is no JSON ends it, as does a message of more than the
+// NewStdio is the transport to the client that started this program: a message a line. It answers a question that nests too
+// deep with an error, takes an answer that does for one that failed, and a notification for none; the connection goes on. A text that is no JSON ends it, as does a message of more than the
 // library's bound: nobody could tell where the next one begins.
 func NewStdio(in io.ReadCloser, out io.Writer) sdk.Transport {
 	whole := &wholeWriter{out: out}
@@ -79,10 +79,24 @@ func (r *shallowReader) readMessage() {
 		r.ready = message
 		return
 	}
-	_ = json.NewEncoder(r.out).Encode(map[string]any{ // the library finds out that the client has gone
-		"jsonrpc": "2.0", "id": idOf(message),
+	r.refuseMessage(envelopeOf(message))
+}
+
+// refuseMessage tells the one who waits for it that a message is not read: of a question the client, of an answer the question
+// of this program that it is for. For a notification nobody waits.
+func (r *shallowReader) refuseMessage(e envelope) {
+	var refusal bytes.Buffer
+	_ = json.NewEncoder(&refusal).Encode(map[string]any{ // a map of what can be encoded
+		"jsonrpc": "2.0", "id": e.id,
 		"error": jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the message has objects and lists more than %d deep in each other, and is not read; send it flatter", mostNesting)},
 	})
+	switch {
+	case e.asks && e.unnumbered && e.whole:
+	case e.answers && !e.asks && e.id != nil:
+		r.ready = refusal.Bytes()
+	default:
+		_, _ = r.out.Write(refusal.Bytes()) // the library finds out that the client has gone
+	}
 }
 
 // nesting counts how deep a message nests.
@@ -110,17 +124,29 @@ func (n *nesting) takeByte(b byte) (ended bool) {
 	return false
 }
 
-// idOf is the id of a message, a text or a number; nil: it tells none. It reads word by word, however deep they nest.
-func idOf(message []byte) any {
+// envelope is a message without what it carries.
+type envelope struct {
+	id            any  // a text or a number; nil: it tells none
+	unnumbered    bool // it has no id, or null for one
+	asks, answers bool // it has a method; it has a result or an error
+	whole         bool // it was read to its end
+}
+
+// envelopeOf reads a message word by word, however deep it nests. Of two ids the last counts, as for the library.
+func envelopeOf(message []byte) envelope {
+	e := envelope{unnumbered: true}
 	words := json.NewDecoder(bytes.NewReader(message))
 	words.UseNumber()
 	if first, err := words.Token(); err != nil || first != json.Delim('{') {
-		return nil
+		return e
 	}
 	for depth, name, named := 1, "", false; depth > 0; {
 		word, err := words.Token()
 		if err != nil {
-			return nil
+			return e
+		}
+		if depth == 1 && named {
+			e.takeWord(name, word)
 		}
 		switch word {
 		case json.Delim('{'), json.Delim('['):
@@ -130,25 +156,27 @@ func idOf(message []byte) any {
 			depth--
 			continue
 		}
-		if depth > 1 {
-			continue
-		}
-		if named && name == "id" {
-			return idOfWord(word)
-		}
-		if !named {
+		if depth == 1 {
 			name, _ = word.(string)
+			named = !named
 		}
-		named = !named
 	}
-	return nil
+	e.whole = true
+	return e
 }
 
-// idOfWord is a word that can be an id.
-func idOfWord(word json.Token) any {
-	switch word.(type) {
-	case string, json.Number:
-		return word
+// takeWord takes the first word of the value that a name has.
+func (e *envelope) takeWord(name string, word json.Token) {
+	switch name {
+	case "id":
+		e.id, e.unnumbered = nil, word == nil
+		switch word.(type) {
+		case string, json.Number:
+			e.id = word
+		}
+	case "method":
+		e.asks = true
+	case "result", "error":
+		e.answers = true
 	}
-	return nil
 }

@@ -5,6 +5,7 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -49,7 +50,7 @@ func New(address string) (*Endpoint, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%q is no URL", address)
+		return nil, errors.New("it is no URL; write it as https://tools.corp.example/t") // not shown: it may hold a password
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "":
 		return nil, fmt.Errorf("%q is no URL of http or https", u.Redacted())
 	case u.User != nil:

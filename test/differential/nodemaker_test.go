@@ -126,7 +126,7 @@ func (m nodeMaker) spec(name string, firm bool) string {
 	case 3:
 		if m.in(25) {
 			m.may = append(m.may, name, "x", "1.x") // by "npm:^1.0.0", and by what has another name
-			return pick(m.dice, "link:./lib/a", "link:lib/b", "link:nowhere", "workspace:*", "workspace:^", "workspace:lib/a", "portal:lib/a", "catalog:", "catalog:x", "jsr:@s/a@1", "npm:1.0.0", "npm:x", "npm:~1.0.0", "npm:^1.0.0", "npm:x@1.0.0", "npm:1.x@^1.0.0",
+			return pick(m.dice, "link:./lib/a", "link:lib/b", "link:nowhere", "workspace:*", "workspace:^", "workspace:lib/a", "portal:lib/a", "catalog:", "catalog:x", "jsr:@s/a@1", "npm:1.0.0", "npm:x", "npm:~1.0.0", "npm:01.0.0", "npm:1.0.0rc", "npm:^1.0.0", "npm:x@1.0.0", "npm:1.x@^1.0.0",
 				"patch:a@1#x", "file:nowhere.tgz", "nosuchtag", "runtime:22")
 		}
 		if !m.pnpm { // which knows neither of these

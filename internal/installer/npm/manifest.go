@@ -39,9 +39,9 @@ type packageJSON struct {
 	Resolutions map[string]string `json:"resolutions"`
 	Workspaces  json.RawMessage   `json:"workspaces"`
 	PNPM        struct {
-		Overrides  map[string]string         `json:"overrides"`
-		Extensions map[string]map[string]any `json:"packageExtensions"`
-		Built      any                       `json:"onlyBuiltDependencies"`
+		Overrides  map[string]string    `json:"overrides"`
+		Extensions map[string]extension `json:"packageExtensions"`
+		Built      any                  `json:"onlyBuiltDependencies"`
 	} `json:"pnpm"`
 	Manager  any                  `json:"packageManager"` // text; what else it is means nothing
 	Catalog  specTable            `json:"catalog"`        // bun's

@@ -97,10 +97,10 @@ func yarnrcFormat() manifest.Format {
 			Scopes map[string]struct {
 				Server string `yaml:"npmRegistryServer"`
 			} `yaml:"npmScopes"`
-			Catalog    specTable                 `yaml:"catalog"`
-			Catalogs   map[string]specTable      `yaml:"catalogs"`
-			Extensions map[string]map[string]any `yaml:"packageExtensions"`
-			Others     map[string]any            `yaml:",inline"`
+			Catalog    specTable            `yaml:"catalog"`
+			Catalogs   map[string]specTable `yaml:"catalogs"`
+			Extensions map[string]extension `yaml:"packageExtensions"`
+			Others     map[string]any       `yaml:",inline"`
 		}
 		if err := yaml.Unmarshal(m.Data, &document); err != nil {
 			return err

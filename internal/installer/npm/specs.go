@@ -18,6 +18,9 @@ var (
 	remote = regexp.MustCompile(`^[^@\s/]+@[^:\s/]+[:/]`)
 	// bareName is what npm takes for the name of a package, whatever else it may be.
 	bareName = regexp.MustCompile(`^[A-Za-z0-9_.!~*'()-]+$`)
+	// looseVersion is what npm takes for a name, too, and pnpm for a version or a range: it may have zeros in front (01.0.0), and needs no hyphen
+	// before a pre-release (1.0.0rc).
+	looseVersion = regexp.MustCompile(`^[~v*]*(?:[xX]|[0-9*]+)(?:\.(?:[xX]|[0-9*]+)(?:\.(?:[xX]|[0-9*]+)[A-Za-z0-9.*-]*)?)?$`)
 )
 
 // splitAlias parts a spec that names another package, "npm:name@range". pnpm also has "npm:range", of the name that is asked for: name is "".
@@ -30,7 +33,7 @@ func splitAlias(spec string) (name, among string, is bool) {
 	if at := strings.LastIndexByte(spec, '@'); at > 0 {
 		return spec[:at], spec[at+1:], true
 	}
-	if _, isRange := pkgref.ParseRange(pkgref.Node, spec); isRange {
+	if _, isRange := pkgref.ParseRange(pkgref.Node, spec); isRange || looseVersion.MatchString(spec) {
 		return "", spec, true
 	}
 	return spec, anyVersion, true

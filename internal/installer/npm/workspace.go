@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -18,17 +19,17 @@ func workspaceFormat() manifest.Format {
 // readWorkspace reads pnpm's members, its registries, and what its catalogs and overrides name: members say "catalog:" for it.
 func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	var document struct {
-		Packages   []string                  `yaml:"packages"`
-		Catalog    specTable                 `yaml:"catalog"`
-		Catalogs   map[string]specTable      `yaml:"catalogs"`
-		Overrides  map[string]string         `yaml:"overrides"`
-		Config     map[string]any            `yaml:"configDependencies"`
-		Extensions map[string]map[string]any `yaml:"packageExtensions"`
-		Built      any                       `yaml:"onlyBuiltDependencies"`
-		Builds     any                       `yaml:"allowBuilds"`
-		Registry   any                       `yaml:"registry"`
-		Registries map[string]any            `yaml:"registries"`
-		Others     map[string]any            `yaml:",inline"`
+		Packages   []string             `yaml:"packages"`
+		Catalog    specTable            `yaml:"catalog"`
+		Catalogs   map[string]specTable `yaml:"catalogs"`
+		Overrides  map[string]string    `yaml:"overrides"`
+		Config     map[string]any       `yaml:"configDependencies"`
+		Extensions map[string]extension `yaml:"packageExtensions"`
+		Built      any                  `yaml:"onlyBuiltDependencies"`
+		Builds     any                  `yaml:"allowBuilds"`
+		Registry   any                  `yaml:"registry"`
+		Registries map[string]any       `yaml:"registries"`
+		Others     map[string]any       `yaml:",inline"`
 	}
 	if err := yaml.Unmarshal(m.Data, &document); err != nil {
 		return err
@@ -74,7 +75,7 @@ func builds(w *manifest.Wants, m manifest.Text, section string, list any) {
 
 // allowedBuilds is builds of the newer setting, which also has those that may not.
 func allowedBuilds(w *manifest.Wants, m manifest.Text, table any) {
-	all, _ := table.(map[string]any)
+	all := tableOf(table)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if all[name] == true {
 			builds(w, m, "allowBuilds", []any{name})
@@ -86,8 +87,10 @@ func allowedBuilds(w *manifest.Wants, m manifest.Text, table any) {
 func configured(w *manifest.Wants, m manifest.Text, all map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		number := m.LineOf("configDependencies", name)
-		switch table, _ := all[name].(map[string]any); {
-		case all[name] == nil:
+		table := tableOf(all[name])
+		_, isText := all[name].(string)
+		switch {
+		case !isText && table == nil:
 			w.LeaveOut(m.File, number, name, "it has no version, without which pnpm does not ask for it")
 		case table["tarball"] != nil:
 			w.LeaveOut(m.File, number, name, "it comes from an address, so its name is not allowed from the registry")
@@ -126,7 +129,7 @@ func firstPackage(w *manifest.Wants, dir string) (document packageJSON, err erro
 func pnpmRegistries(w *manifest.Wants, m manifest.Text, registries map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(registries)) {
 		number := m.LineOf("registries", key)
-		table, _ := registries[key].(map[string]any)
+		table := tableOf(registries[key])
 		scopes, _ := table["scopes"].([]any)
 		switch {
 		case w.IsAsked(registries[key]):
@@ -163,23 +166,42 @@ func catalog(w *manifest.Wants, m manifest.Text, section, called string, names s
 	return nil
 }
 
+// extension is what a project adds to what another's package asks for.
+type extension struct {
+	Dependencies specTable      `json:"dependencies" yaml:"dependencies"`
+	Optional     specTable      `json:"optionalDependencies" yaml:"optionalDependencies"`
+	Peers        specTable      `json:"peerDependencies" yaml:"peerDependencies"`
+	PeersMeta    map[string]any `json:"peerDependenciesMeta" yaml:"peerDependenciesMeta"`
+}
+
 // extensions are dependencies that a project adds to those of others.
-func extensions(w *manifest.Wants, m manifest.Text, all map[string]map[string]any) error {
+func extensions(w *manifest.Wants, m manifest.Text, all map[string]extension) error {
 	for _, of := range slices.Sorted(maps.Keys(all)) {
-		optional, _ := all[of]["peerDependenciesMeta"].(map[string]any)
-		for _, list := range []string{"dependencies", "optionalDependencies", "peerDependencies"} {
-			names, _ := all[of][list].(map[string]any)
+		peers := maps.Clone(all[of].Peers)
+		maps.DeleteFunc(peers, func(name, _ string) bool { // which no client installs by itself
+			return tableOf(all[of].PeersMeta[name])["optional"] == true
+		})
+		for _, names := range []specTable{all[of].Dependencies, all[of].Optional, peers} {
 			for _, name := range slices.Sorted(maps.Keys(names)) {
-				meta, _ := optional[name].(map[string]any)
-				spec, is := names[name].(string)
-				if !is || list == "peerDependencies" && meta["optional"] == true { // which no client installs by itself
-					continue
-				}
-				if err := noteSpec(w, m, m.LineOf("packageExtensions", of, name), name, spec, false); err != nil {
+				if err := noteSpec(w, m, m.LineOf("packageExtensions", of, name), name, names[name], false); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// tableOf is a value that is a table, or none. A key of YAML's may be a number, or what else is no text: clients have it for its text.
+func tableOf(value any) map[string]any {
+	mixed, is := value.(map[any]any)
+	if !is {
+		table, _ := value.(map[string]any)
+		return table
+	}
+	table := make(map[string]any, len(mixed))
+	for key, one := range mixed {
+		table[fmt.Sprint(key)] = one
+	}
+	return table
 }

@@ -22,7 +22,7 @@ def ok(name):
     print("ok " + name, flush=True)
 
 
-box = Sandbox.create(timeout=60)
+box = Sandbox.create(timeout=600)
 url = os.environ["E2B_SANDBOX_URL"]
 token = getattr(box, "_envd_access_token", None) or box.connection_config.sandbox_headers["X-Access-Token"]
 headers = {"E2b-Sandbox-Id": box.sandbox_id, "E2b-Sandbox-Port": "49983", "X-Access-Token": token}

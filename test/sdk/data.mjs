@@ -22,7 +22,7 @@ const until = async (what, probe) => {
   assert.fail('it never came: ' + what)
 }
 
-const box = await Sandbox.create({ timeoutMs: 60_000 })
+const box = await Sandbox.create({ timeoutMs: 600_000 })
 assert.equal(await box.isRunning(), true)
 ok('create, isRunning')
 
@@ -47,7 +47,7 @@ ok('create, isRunning')
   ok('commands.run: cwd and user')
 }
 {
-  const h = await box.commands.run('sleep 60', { background: true })
+  const h = await box.commands.run('sleep 3600', { background: true })
   assert.ok(h.pid > 0)
   assert.ok((await box.commands.list()).some((p) => p.pid === h.pid && p.cmd === '/bin/bash'))
   assert.equal(await h.kill(), true)
@@ -78,8 +78,9 @@ ok('create, isRunning')
   ok('disconnect, connect, stdin, its end, the exit status of one that has ended')
 }
 {
-  await raises(TimeoutError, /timeoutMs|deadline/, box.commands.run('sleep 60; echo late', { timeoutMs: 700 }))
-  await until('the end of it', async () => !(await box.commands.list()).some((p) => p.args.includes('sleep 60; echo late')))
+  // It would last longer than is waited for its end.
+  await raises(TimeoutError, /timeoutMs|deadline/, box.commands.run('sleep 3600; echo late', { timeoutMs: 700 }))
+  await until('the end of it', async () => !(await box.commands.list()).some((p) => p.args.includes('sleep 3600; echo late')))
   const h = await box.commands.run('sleep 1; echo on', { background: true })
   const r = await h.wait()
   assert.equal(r.stdout, 'on\n')
@@ -199,7 +200,7 @@ ok('create, isRunning')
   }
 }
 {
-  const h = await box.commands.run('sleep 60', { background: true })
+  const h = await box.commands.run('sleep 3600', { background: true })
   const end = raises(SandboxError, /./, h.wait())
   await box.kill()
   const err = await end

@@ -63,7 +63,7 @@ def post(url):
 
 
 def run_sync():
-    box = Sandbox.create(timeout=60)
+    box = Sandbox.create(timeout=600)
     assert box.is_running()
 
     r = box.commands.run('echo out; echo err >&2; echo "$A"', envs={"A": "é b"})
@@ -80,7 +80,7 @@ def run_sync():
     raises(AuthenticationException, "no user", box.commands.run, "true", user="nobody-here")
     ok("sync: commands.run")
 
-    h = box.commands.run("sleep 60", background=True)
+    h = box.commands.run("sleep 3600", background=True)
     assert any(p.pid == h.pid for p in box.commands.list())
     assert h.kill()
     assert raises(CommandExitException, ".", h.wait).error == "signal: killed"
@@ -109,8 +109,9 @@ def run_sync():
         assert h.wait().stdout == "end\n"
     ok("sync: stdin, connect")
 
-    raises(TimeoutException, ".", box.commands.run, "sleep 60; echo late", timeout=1)
-    until("the end of it", lambda: not any("sleep 60; echo late" in p.args for p in box.commands.list()))
+    # It would last longer than is waited for its end.
+    raises(TimeoutException, ".", box.commands.run, "sleep 3600; echo late", timeout=1)
+    until("the end of it", lambda: not any("sleep 3600; echo late" in p.args for p in box.commands.list()))
     ok("sync: a timeout kills")
 
     p = box.pty.create(PtySize(rows=31, cols=90), timeout=0)
@@ -188,7 +189,7 @@ def run_sync():
         raises(SandboxException, "rule no-such-thing denies it", box.commands.run, "forbidden thing")
         ok("sync: a hold ends the stream and the command goes on; a refused command")
 
-    h = box.commands.run("sleep 60", background=True)
+    h = box.commands.run("sleep 3600", background=True)
     box.kill()
     err = raises(SandboxException, ".", h.wait)
     print("# the end of a stream of a killed sandbox:", type(err).__name__, str(err)[:80])
@@ -199,7 +200,7 @@ def run_sync():
 
 
 async def run_async():
-    box = await AsyncSandbox.create(timeout=60)
+    box = await AsyncSandbox.create(timeout=600)
     r = await box.commands.run("echo out")
     assert r.stdout == "out\n"
     h = await box.commands.run("while read a; do echo got $a; done", background=True, stdin=True)
@@ -211,7 +212,7 @@ async def run_async():
     assert "got one" in h.stdout
     assert await h.kill()
     await araises(CommandExitException, ".", h.wait())
-    await araises(TimeoutException, ".", box.commands.run("sleep 60", timeout=1))
+    await araises(TimeoutException, ".", box.commands.run("sleep 3600", timeout=1))
     ok("async: commands")
 
     await box.files.write("a", b"\x00\x01")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -99,16 +100,21 @@ func (d *lateDoor) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAnsw
 	return d.fakeDoor.Owner(ctx, ask)
 }
 
-// closing is a client's end of a connection, which tells when it is closed.
+// closing is a client's end of a connection, which tells when it is closed. It takes what the gateway says before the
+// client reads it: of TLS's last words of both at once each would wait five seconds for the other to read.
 type closing struct {
 	net.Conn
+	heard net.Conn
 	once  sync.Once
 	ended chan struct{}
 }
 
-// Close implements net.Conn. The other end has read all that was said, TLS's last word with it: it is a pipe.
+// Read implements net.Conn.
+func (c *closing) Read(p []byte) (int, error) { return c.heard.Read(p) }
+
+// Close implements net.Conn. The other end has read all that the client said, TLS's last word with it: it is a pipe.
 func (c *closing) Close() error {
-	err := c.Conn.Close()
+	err := errors.Join(c.Conn.Close(), c.heard.Close())
 	c.once.Do(func() { close(c.ended) })
 	return err
 }
@@ -130,15 +136,20 @@ func (b *bench) visit(path string) *visit {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(b.door.caPEM)
 	v := &visit{ended: make(chan struct{}), served: make(chan struct{}), done: make(chan struct{})}
+	heard, hear := bufferedPair(b.t)
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
 			go func() {
+				defer hear.Close()
+				_, _ = io.Copy(hear, near)
+			}()
+			go func() {
 				defer close(v.served)
 				b.gateway.ServeRegistry(far, sandboxA)
 			}()
-			return &closing{Conn: near, ended: v.ended}, nil
+			return &closing{Conn: near, heard: heard, ended: v.ended}, nil
 		},
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 	}

@@ -127,19 +127,19 @@ func TestWhatIsNoClientHelloIsOnRecord(t *testing.T) {
 
 // bufferedPair are the two ends of a connection that takes what is written before anybody reads it, as
 // net.Pipe does not: of an alert during the other's flight both would wait until the handshake's time is over.
-func bufferedPair(t *testing.T) (near, far net.Conn) {
-	t.Helper()
+func bufferedPair(tb testing.TB) (near, far net.Conn) {
+	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer l.Close()
 	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if far, err = l.Accept(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = near.Close() })
+	tb.Cleanup(func() { _ = near.Close() })
 	return near, far
 }

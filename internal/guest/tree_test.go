@@ -27,6 +27,7 @@ func escapes() map[string]string {
 	}
 }
 
+// TestTimeoutEndsTheWholeTree once all of it is there: until then the timeouts' clock stands.
 func TestTimeoutEndsTheWholeTree(t *testing.T) {
 	for name, script := range escapes() {
 		for _, others := range []bool{false, true} {
@@ -38,17 +39,19 @@ func TestTimeoutEndsTheWholeTree(t *testing.T) {
 					other = a.start(channel.Exec{ID: "other", Argv: []string{"sh", "-c", "echo ready; cat"}, Stdin: true})
 					other.until("ready")
 				}
+				a.mustCall(channel.Call{Kind: channel.CallHold, Hold: &channel.Hold{Stopped: true}})
 				e := a.start(channel.Exec{
 					Argv: []string{"sh", "-c", script}, Env: map[string]string{"OUT": out},
-					Timeout: 700, Grace: 100,
+					Timeout: 1, Grace: 100,
 				})
-				exit := e.wait()
-				if !exit.TimedOut || exit.Code < 128 || exit.Error != "" {
-					t.Errorf("got %+v %s", exit, e.stderr.String())
-				}
 				pid, err := strconv.Atoi(readWhenThere(t, out))
 				if err != nil {
 					t.Fatal(err)
+				}
+				a.mustCall(channel.Call{Kind: channel.CallHold, Hold: &channel.Hold{}})
+				exit := e.wait()
+				if !exit.TimedOut || exit.Code < 128 || exit.Error != "" {
+					t.Errorf("got %+v %s", exit, e.stderr.String())
 				}
 				if p, err := process.Read(pid); err == nil && !p.Dead {
 					t.Errorf("process %d outlived its command", pid)

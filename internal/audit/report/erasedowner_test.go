@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
@@ -15,7 +16,7 @@ import (
 func alarmed(t *testing.T) (log *audit.FileLog, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	log, err := audit.Open(dir, audit.Options{})
+	log, err := audit.Open(dir, audit.Options{CheckpointEvery: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

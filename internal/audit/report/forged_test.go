@@ -20,7 +20,7 @@ import (
 // report of what nobody verifies, which finds what the forger left, and says so.
 func TestAReportOfAForgedIndex(t *testing.T) {
 	dir, db := t.TempDir(), filepath.Join(t.TempDir(), "index.db")
-	log, err := audit.Open(dir, audit.Options{})
+	log, err := audit.Open(dir, audit.Options{CheckpointEvery: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

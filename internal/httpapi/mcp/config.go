@@ -69,19 +69,21 @@ type Config struct {
 	Room *backend.Room
 
 	// MaxPeers bounds the peers of one token; 0: 32. Patience is how long a command waits for
-	// a person before its call returns without it; 0: 30 s.
-	MaxPeers int
-	Patience time.Duration
+	// a person before its call returns without it; 0: 30 s. ProgressEvery is how often a command
+	// that goes on is looked at; 0: a second.
+	MaxPeers                int
+	Patience, ProgressEvery time.Duration
 }
 
 // Limits of what one peer may have, and of what one call may bring.
 const (
-	defaultPeers    = 32
-	defaultPatience = 30 * time.Second
-	maxSandboxes    = 8 // of a peer
-	maxCalls        = 8 // of a peer, at one time
-	idleSeconds     = 3600
-	peerTimeout     = 30 * time.Minute // without a request
+	defaultPeers         = 32
+	defaultPatience      = 30 * time.Second
+	defaultProgressEvery = time.Second
+	maxSandboxes         = 8 // of a peer
+	maxCalls             = 8 // of a peer, at one time
+	idleSeconds          = 3600
+	peerTimeout          = 30 * time.Minute // without a request
 	// leaseSeconds is how long a sandbox lasts without its peer: as long as one over HTTP may be
 	// away. A laptop that sleeps is away for its daemon on another machine, which hears of it by
 	// TCP's keep-alive after two minutes.

@@ -17,9 +17,8 @@ import (
 
 // How a command is followed.
 const (
-	progressEvery = time.Second
-	quietTicks    = 5                // without a new line, progress is told only so seldom
-	holdsTicks    = 2                // and it is looked so often whether a person is waited for
+	quietTicks    = 5                // looks without a new line, until progress is told all the same
+	holdsTicks    = 2                // looks, for one whether a person is waited for
 	killLimit     = 20 * time.Second // for a kill to be confirmed, which takes the daemon 15 at most
 	reattachTries = 5
 	reattachPause = 200 * time.Millisecond
@@ -54,7 +53,7 @@ func (c call) followCommand(ctx context.Context, l *left) (*api.Exit, []api.Hold
 		end()
 		return <-ended
 	}
-	tick := time.NewTicker(progressEvery)
+	tick := time.NewTicker(c.peer.cfg.ProgressEvery)
 	defer tick.Stop()
 	watch := watch{call: c, left: l}
 	for {

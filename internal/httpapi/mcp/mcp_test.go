@@ -21,7 +21,7 @@ import (
 func newServer(h *house, change func(*mcp.Config)) *mcp.Server {
 	cfg := mcp.Config{
 		Connect:    func(context.Context, string) (mcp.Backend, error) { return mcp.Over(h.client), nil },
-		Installers: all.Installers(), Version: "test", Patience: time.Nanosecond,
+		Installers: all.Installers(), Version: "test", Patience: time.Nanosecond, ProgressEvery: 20 * time.Millisecond,
 	}
 	if change != nil {
 		change(&cfg)

@@ -44,6 +44,9 @@ func New(cfg Config) *Server {
 	if cfg.Patience == 0 {
 		cfg.Patience = defaultPatience
 	}
+	if cfg.ProgressEvery == 0 {
+		cfg.ProgressEvery = defaultProgressEvery
+	}
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // bareBoot is the floor of a machine's create: the same QEMU, kernel, first root, template

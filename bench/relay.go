@@ -8,7 +8,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // relay is what the gateway's ways are measured against: guests' streams to directHost go

@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestFramesAreTheChannels: the numbers repeated here are the daemon's.

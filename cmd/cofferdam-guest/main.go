@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/attest/probe"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
-	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/loglimit"
 )
 
 func main() {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 

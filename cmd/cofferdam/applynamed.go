@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

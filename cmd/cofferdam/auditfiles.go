@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // auditFiles are the flags of what reads a log's files and asks no daemon.

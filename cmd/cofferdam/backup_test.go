@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestAnArchiveIsPutWhereOnlyItsOwnerReaches: not into the installation, not where an agent could write, through no

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // currentDirectory is the directory that this program was started in, as an absolute path. fault.ErrNotFound: somebody

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/filelock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

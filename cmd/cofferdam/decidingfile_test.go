@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/vouched"
 )
 
 // workplace is a project, and what runs Cofferdam in it with a state of its own.

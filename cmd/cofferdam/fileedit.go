@@ -9,9 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/vouched"
 )
 
 // fileEdit is a change of a file that a person sees before it is made. It is made where the file

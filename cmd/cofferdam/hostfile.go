@@ -10,9 +10,9 @@ import (
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 )
 
 // A path that a person names on the command line may lie in a directory that an agent was given

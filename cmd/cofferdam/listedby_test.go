@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestAMissingThingIsToldWithItsList: an error about a name that does not exist says which command lists those that do,

@@ -19,8 +19,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all/stages"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // roleCommands are the commands that are the other roles of this binary. All

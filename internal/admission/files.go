@@ -10,9 +10,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	escape "github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/redact"
-	escape "github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Bounds of what a record has of a file, in bytes: a path is at most 4,095 long.

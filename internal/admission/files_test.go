@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestPathsOnRecord: a path is told as it is, or with escapes where it can't be, and at its

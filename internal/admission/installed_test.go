@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // installed drops what a test does not look at.

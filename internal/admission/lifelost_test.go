@@ -9,8 +9,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestALifesRecordOutlivesAnAppendThatFailed: what has happened to a sandbox is on record although the

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // heap is what is in use after a collection, in bytes.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/unended"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"

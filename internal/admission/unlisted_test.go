@@ -6,7 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestADiskThatIsNotListedWhole: the record names each bound that was met and no other, also of what a

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestASuggestionIsOfTheRequirement: where a release needs one that an entry of the name leaves out (a pre-release, an older one),

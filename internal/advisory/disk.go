@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
 )
 
 // importDisk is where the database lives. The tests put one under it that fails at a

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // maxUpload bounds what is imported from a client's bytes.

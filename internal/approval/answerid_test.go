@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestParseAnswerID: an id alone, or with a revision; a revision of nothing is refused.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // FollowRuns tells the queue how to find out which runs live; before, all do. A

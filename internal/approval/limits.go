@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
 )
 
 // Limits bound what agents can put before people. A zero field is its default.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Get is one request as it is now, by its id or by ID@REVISION, whatever the revision;

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // requestReader tells requests as they are now: what the store has of them, what the clock has

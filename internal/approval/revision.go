@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // A request is shown at a revision: what it is about, with its files and its evidence, and

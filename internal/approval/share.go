@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // room is what a new request takes: a tree is one, and its releases are counted

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestCareless: what is permitted is, only then, and nothing beside it.

@@ -1,6 +1,6 @@
 package archive
 
-import "github.com/cofferdam-dev/cofferdam/internal/fault"
+import "github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 
 // The defaults of Limits.
 const (

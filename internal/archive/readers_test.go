@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestTarReadTwoWays: what one reader is known to take for something else than

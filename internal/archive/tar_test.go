@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // raw is a tar header written by hand, so that it can lie.

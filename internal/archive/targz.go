@@ -7,7 +7,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TarGz is Tar for an archive that is compressed with gzip: one gzip member

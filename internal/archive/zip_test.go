@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // readZip lists an archive's files as `path "content"`.

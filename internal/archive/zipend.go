@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Signatures and lengths of the records of a zip file.

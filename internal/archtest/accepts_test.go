@@ -24,7 +24,7 @@ func TestAcceptingGoesOn(t *testing.T) {
 	seen := 0
 	own := ownAccepts()
 	for _, f := range tree(t) {
-		if f.test || !below(f.pkg, "internal") && !below(f.pkg, "cmd") || below(f.pkg, "internal/accept") || below(f.pkg, "internal/engine/enginetest") || strings.HasSuffix(f.pkg, "test") {
+		if f.test || !below(f.pkg, "internal") && !below(f.pkg, "cmd") || below(f.pkg, "internal/kit/accept") || below(f.pkg, "internal/engine/enginetest") || strings.HasSuffix(f.pkg, "test") {
 			continue
 		}
 		takes, patient := accepting(f.syntax)

@@ -34,7 +34,7 @@ func TestSourcesAreOpenedByHostpath(t *testing.T) {
 					continue
 				}
 				if sources++; name != "" {
-					t.Errorf("%s calls %s with a mount's source: open it by internal/hostpath, or by engine.Mount.Open", f.set.Position(call.Pos()), name)
+					t.Errorf("%s calls %s with a mount's source: open it by internal/kit/hostpath, or by engine.Mount.Open", f.set.Position(call.Pos()), name)
 				}
 			}
 			return true
@@ -114,7 +114,7 @@ func openedElsewhere() map[string]string {
 
 // TestCommandLineOpensOnce: what a person names may lie where an agent could leave a link. So
 // the command line opens and writes it by the functions of hostfile.go, which go by
-// internal/hostpath, and by no call that resolves a name.
+// internal/kit/hostpath, and by no call that resolves a name.
 func TestCommandLineOpensOnce(t *testing.T) {
 	calls := opensByName()
 	used := map[string]bool{}
@@ -156,16 +156,16 @@ func TestCommandLineOpensOnce(t *testing.T) {
 // is given most of the names, they are files.
 func followed() map[string]string {
 	return map[string]string{
-		"cmd/cofferdam/applyleads.go":   "what the person's settings lead to is brought over by name alone: to follow less would name less",
-		"cmd/cofferdam/applyoutside.go": "the same",
-		"cmd/cofferdam/projectfiles.go": "whether something is there, which is not read: to follow less would take it for absent",
-		"internal/engine":               "places of Cofferdam's own; a source that somebody asked for has an identity",
-		"internal/engine/microvm":       "places of Cofferdam's own",
-		"internal/engine/mounts":        "places of Cofferdam's own",
-		"internal/engine/runc":          "places of Cofferdam's own",
-		"internal/hostpath/executable":  "which files decide what a program does: to follow less would look at fewer",
-		"internal/project":              "settings, whose links are a part of what a person allows",
-		"internal/sandbox/agenthome":    "places of Cofferdam's own",
+		"cmd/cofferdam/applyleads.go":      "what the person's settings lead to is brought over by name alone: to follow less would name less",
+		"cmd/cofferdam/applyoutside.go":    "the same",
+		"cmd/cofferdam/projectfiles.go":    "whether something is there, which is not read: to follow less would take it for absent",
+		"internal/engine":                  "places of Cofferdam's own; a source that somebody asked for has an identity",
+		"internal/engine/microvm":          "places of Cofferdam's own",
+		"internal/engine/mounts":           "places of Cofferdam's own",
+		"internal/engine/runc":             "places of Cofferdam's own",
+		"internal/kit/hostpath/executable": "which files decide what a program does: to follow less would look at fewer",
+		"internal/project":                 "settings, whose links are a part of what a person allows",
+		"internal/sandbox/agenthome":       "places of Cofferdam's own",
 	}
 }
 

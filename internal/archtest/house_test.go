@@ -42,7 +42,7 @@ func TestNoDrawers(t *testing.T) {
 // and the composition root may.
 func TestEngineNamesStayHome(t *testing.T) {
 	tech := regexp.MustCompile(`(?i)\b(runsc|gvisor|firecracker|docker|kubernetes|qemu)\b`)
-	neutral := []string{"internal/sandbox", "internal/admission", "internal/gateway", "internal/egress", "internal/channel", "internal/keeper", "internal/audit", "internal/pkgref", "internal/fault", "client"}
+	neutral := []string{"internal/sandbox", "internal/admission", "internal/gateway", "internal/egress", "internal/kit/channel", "internal/keeper", "internal/audit", "internal/pkgref", "internal/kit/fault", "client"}
 	for _, f := range tree(t) {
 		if f.test {
 			continue

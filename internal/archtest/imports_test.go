@@ -17,35 +17,35 @@ func layers() []struct {
 		layer  int
 	}{
 		{"internal/archtest", 9},
-		{"internal/accept", 0},
-		{"internal/address", 0},
-		{"internal/clock", 0},
-		{"internal/safego", 0},
-		{"internal/text", 0},
-		{"internal/httphead", 0},
-		{"internal/httpqueue", 1},
-		{"internal/text", 0},
+		{"internal/kit/accept", 0},
+		{"internal/kit/address", 0},
+		{"internal/kit/clock", 0},
+		{"internal/kit/safego", 0},
+		{"internal/kit/text", 0},
+		{"internal/kit/httphead", 0},
+		{"internal/kit/httpqueue", 1},
+		{"internal/kit/text", 0},
 		{"internal/autorun", 0},
-		{"internal/loglimit", 0},
-		{"internal/lru", 0},
+		{"internal/kit/loglimit", 0},
+		{"internal/kit/lru", 0},
 		{"internal/redact", 0},
-		{"internal/linediff", 0},
-		{"internal/fault", 0},
-		{"internal/filelock", 0},
-		{"internal/hostpath", 0},
-		{"internal/hostload", 0},
-		{"internal/faultpoint", 0},
-		{"internal/digest", 0},
+		{"internal/kit/linediff", 0},
+		{"internal/kit/fault", 0},
+		{"internal/kit/filelock", 0},
+		{"internal/kit/hostpath", 0},
+		{"internal/kit/hostload", 0},
+		{"internal/kit/faultpoint", 0},
+		{"internal/kit/digest", 0},
 		{"internal/pkgref", 0},
-		{"internal/digest", 0},
-		{"internal/process", 0},
+		{"internal/kit/digest", 0},
+		{"internal/kit/process", 0},
 		{"internal/dlp", 0},
 		{"internal/requestparts", 0},
-		{"internal/atomicfile", 0},
-		{"internal/privatefile", 0},
+		{"internal/kit/atomicfile", 0},
+		{"internal/kit/privatefile", 0},
 		{"internal/workspace", 1},
-		{"internal/confine/seccomp", 0},
-		{"internal/confine/landlock", 0},
+		{"internal/kit/confine/seccomp", 0},
+		{"internal/kit/confine/landlock", 0},
 		{"api", 0},
 		{"internal/dialer", 1},
 		{"internal/attest/probe", 1},
@@ -53,14 +53,14 @@ func layers() []struct {
 		{"internal/policy", 1},
 		{"internal/audit", 1},
 		{"internal/gitwire", 0},
-		{"internal/pathseg", 0},
+		{"internal/kit/pathseg", 0},
 		{"internal/secret/exchange", 0},
 		{"internal/secret/placeholder", 0},
 		{"internal/secret/sigv4", 0},
 		{"internal/secret/remote", 1},
 		{"internal/secret/*", 2},
 		{"internal/secret", 1},
-		{"internal/channel", 1},
+		{"internal/kit/channel", 1},
 		{"internal/cache", 1},
 		{"internal/cgroup", 1},
 		{"internal/authority", 2},
@@ -78,7 +78,7 @@ func layers() []struct {
 		{"internal/engine", 1},
 		{"internal/refusal", 1},
 		{"internal/sshserver", 1},
-		{"internal/fairqueue", 0},
+		{"internal/kit/fairqueue", 0},
 		{"internal/upstream", 1},
 		{"internal/template", 3},
 		{"internal/debian", 3},
@@ -171,7 +171,7 @@ func TestStrangers(t *testing.T) {
 		{"internal/sandbox", "internal/engine/gvisor", "neutral code knows engines by their contract"},
 		{"internal/keeper", "internal/engine", "payloads are opaque to the keeper"},
 		{"cmd/cofferdam-guest", "internal/policy", "the guest agent knows nothing of policy"},
-		{"client", "internal/channel", "the public client uses the standard library and api only"},
+		{"client", "internal/kit/channel", "the public client uses the standard library and api only"},
 	}
 	files := tree(t)
 	for _, s := range strangers {
@@ -316,7 +316,7 @@ func TestVersionsHaveOneParser(t *testing.T) {
 // TestOnlyFilelockLocks: a lock of a file is given back by one type, which knows that a
 // program that is being started has a copy of it.
 func TestOnlyFilelockLocks(t *testing.T) {
-	const home = "internal/filelock"
+	const home = "internal/kit/filelock"
 	seen := false
 	for _, f := range tree(t) {
 		if f.test {
@@ -326,14 +326,14 @@ func TestOnlyFilelockLocks(t *testing.T) {
 			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Flock" {
 				seen = seen || f.pkg == home
 				if f.pkg != home {
-					t.Errorf("%s locks a file itself: use internal/filelock", f.path)
+					t.Errorf("%s locks a file itself: use internal/kit/filelock", f.path)
 				}
 			}
 			return true
 		})
 	}
 	if !seen {
-		t.Error("internal/filelock locks nothing; the test looks for the wrong names")
+		t.Error("internal/kit/filelock locks nothing; the test looks for the wrong names")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // TestTextIsShortenedInOnePlace: whoever cuts a text and puts "..." behind it cuts letters
 // in two sooner or later.
 func TestTextIsShortenedInOnePlace(t *testing.T) {
-	homes := []string{"internal/text", "internal/ui"} // the latter cuts cells, not bytes
+	homes := []string{"internal/kit/text", "internal/ui"} // the latter cuts cells, not bytes
 	seen := 0
 	for _, f := range tree(t) {
 		if f.test {
@@ -50,13 +50,13 @@ func cuts(e ast.Expr) bool {
 	return found
 }
 
-// TestOneCacheInMemory: what forgets the least recently used is internal/lru.
+// TestOneCacheInMemory: what forgets the least recently used is internal/kit/lru.
 func TestOneCacheInMemory(t *testing.T) {
 	for _, f := range tree(t) {
 		for _, imp := range f.imports {
 			// strangers.go has a queue: the oldest goes first, whatever is used. store.go forgets
 			// files, of which it passes over those that are open or can't be moved.
-			if imp == "container/list" && !below(f.pkg, "internal/lru") && !strings.HasSuffix(f.path, "daemon/strangers.go") && f.path != "internal/cache/store.go" {
+			if imp == "container/list" && !below(f.pkg, "internal/kit/lru") && !strings.HasSuffix(f.path, "daemon/strangers.go") && f.path != "internal/cache/store.go" {
 				t.Errorf("%s keeps a list of its own; a cache is lru.Cache", f.path)
 			}
 		}
@@ -67,7 +67,7 @@ func TestOneCacheInMemory(t *testing.T) {
 func TestOneTableOfFaults(t *testing.T) {
 	const few = 4
 	for _, f := range tree(t) {
-		if f.test || below(f.pkg, "internal/fault") || below(f.pkg, "internal/engine/enginetest") {
+		if f.test || below(f.pkg, "internal/kit/fault") || below(f.pkg, "internal/engine/enginetest") {
 			continue
 		}
 		for _, decl := range f.syntax.Decls {

@@ -15,7 +15,7 @@ func startsPrograms() map[string][]string {
 	}
 }
 
-// mayStart are the files outside of internal/hostpath/executable that start programs, and why no sandbox
+// mayStart are the files outside of internal/kit/hostpath/executable that start programs, and why no sandbox
 // decides which.
 func mayStart() map[string]string {
 	const (
@@ -37,7 +37,7 @@ func mayStart() map[string]string {
 		"internal/template/aptoptions.go": system, "internal/template/tree.go": system, "internal/template/tool.go": system, "internal/template/skeletonimage.go": system,
 		"internal/guest/boot/boot.go": inside, "internal/guest/sudo.go": inside, "internal/guest/elevated.go": inside, "internal/keeper/reaper.go": "what the daemon has it start",
 		"internal/engine/fake/freezefiles.go": "of tests alone", "internal/engine/enginetest/roles.go": "of tests alone", "internal/engine/enginetest/syscalls.go": "of tests alone",
-		"internal/engine/enginetest/agent.go": "of tests alone", "internal/process/processtest/namespace.go": "of tests alone",
+		"internal/engine/enginetest/agent.go": "of tests alone", "internal/kit/process/processtest/namespace.go": "of tests alone",
 		"internal/sandbox/agenthome/agenthometest/homestest.go": "of tests alone",
 		"internal/installer/installertest/suite.go":             "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
 	}
@@ -48,7 +48,7 @@ func mayStart() map[string]string {
 func TestProgramsOfTheHostAreStartedByExecutable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range tree(t) {
-		if f.test || !below(f.pkg, "internal") && !below(f.pkg, "cmd") && !below(f.pkg, "client") || f.pkg == "internal/hostpath/executable" {
+		if f.test || !below(f.pkg, "internal") && !below(f.pkg, "cmd") && !below(f.pkg, "client") || f.pkg == "internal/kit/hostpath/executable" {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -58,7 +58,7 @@ func TestProgramsOfTheHostAreStartedByExecutable(t *testing.T) {
 			}
 			if name := calledOf(call, startsPrograms()); name != "" {
 				if seen[f.path] = true; mayStart()[f.path] == "" {
-					t.Errorf("%s calls %s: start it by internal/hostpath/executable, or say in mayStart why no sandbox could have put it there", f.set.Position(call.Pos()), name)
+					t.Errorf("%s calls %s: start it by internal/kit/hostpath/executable, or say in mayStart why no sandbox could have put it there", f.set.Position(call.Pos()), name)
 				}
 			}
 			return true
@@ -86,7 +86,7 @@ func mayAskEnvironment() map[string]string {
 		"cmd/cofferdam/policyregistries.go": "Registries leaves it out",
 		"internal/selftest/installation.go": own, "internal/keeper/cgroupexec.go": "what the daemon gave it",
 		"internal/guest/elevated.go": inside, "internal/guest/sudo.go": inside,
-		"internal/process/processtest/namespace.go": tests, "internal/engine/enginetest/agent.go": tests,
+		"internal/kit/process/processtest/namespace.go": tests, "internal/engine/enginetest/agent.go": tests,
 	}
 }
 

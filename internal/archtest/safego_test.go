@@ -13,7 +13,7 @@ import (
 // own, and what only tests use.
 func ownGoroutines() []string {
 	return []string{
-		"internal/safego", "internal/guest", "internal/selftest", "internal/engine/enginetest",
+		"internal/kit/safego", "internal/guest", "internal/selftest", "internal/engine/enginetest",
 		"internal/httpapi/backend/backendtest", "internal/sandbox/agenthome/agenthometest", "internal/sandbox/journal/journaltest", "internal/upstream/liar",
 	}
 }
@@ -112,7 +112,7 @@ func TestGoroutinesAreErrands(t *testing.T) {
 			continue
 		}
 		for _, imp := range f.imports {
-			if strings.HasSuffix(imp, "/internal/safego") {
+			if strings.HasSuffix(imp, "/internal/kit/safego") {
 				users++
 			}
 		}

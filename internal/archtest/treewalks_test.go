@@ -13,7 +13,7 @@ func walksByName() map[string][]string {
 	return map[string][]string{"fs": {"WalkDir"}, "filepath": {"Walk", "WalkDir"}, "os": {"DirFS", "CopyFS", "OpenRoot"}}
 }
 
-// walksElsewhere are the files that walk by another walker than internal/hostpath/treewalk, or open a root by a name,
+// walksElsewhere are the files that walk by another walker than internal/kit/hostpath/treewalk, or open a root by a name,
 // each with the reason why no agent has a hand in what is there.
 func walksElsewhere() map[string]string {
 	return map[string]string{
@@ -30,7 +30,7 @@ func walksElsewhere() map[string]string {
 		"internal/engine/microvm/kernel.go filepath.WalkDir":  "the host's modules",
 		"internal/guest/boot/layout.go os.OpenRoot":           "in the machine itself",
 		"internal/guest/identity.go os.OpenRoot":              "in the sandbox itself",
-		"internal/hostpath/hostpath.go os.OpenRoot":           "by the descriptor of what is open",
+		"internal/kit/hostpath/hostpath.go os.OpenRoot":       "by the descriptor of what is open",
 		"internal/sandbox/copies/blueprint.go .FS":            "the guest agent's own files",
 		"internal/sandbox/copies/blueprint.go fs.WalkDir":     "the guest agent's own files",
 		"internal/sandbox/copies/blueprint.go os.OpenRoot":    "the guest agent's own files",
@@ -70,7 +70,7 @@ func TestTreesAreWalkedWithBounds(t *testing.T) {
 			case walksElsewhere()[key] != "":
 				used[key] = true
 			default:
-				t.Errorf("%s calls %s: walk by internal/hostpath/treewalk, or say in walksElsewhere why no agent has a hand in what is there", f.set.Position(call.Pos()), name)
+				t.Errorf("%s calls %s: walk by internal/kit/hostpath/treewalk, or say in walksElsewhere why no agent has a hand in what is there", f.set.Position(call.Pos()), name)
 			}
 			return true
 		})

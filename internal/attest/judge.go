@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/attest/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // maxSays bounds what is told of one control: the words come from inside.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
 )
 
 // clockTolerance is how far the clock may go back without a record, and how far the

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/clock"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 func TestTheTreeIsThatOfTheGoProject(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
 )
 
 // logDisk is how the log changes files; it reads them directly. The tests put one

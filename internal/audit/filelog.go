@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/clock"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/filelock"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/filelock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // Options of Open; the zero value is right for the daemon.

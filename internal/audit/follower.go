@@ -13,8 +13,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // PublicKeysName is the file of the log's directory that has its public keys, one

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // nextKey is added to the key's file name while a rotation is on its way.

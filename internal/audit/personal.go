@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // PersonalDetail lists the keys of Record.Detail that are kept as personal data,

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // personalFile is the personal file of the segment that is being written. It

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Proof shows that a record is in a log, to somebody who has nothing of the log

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Reader reads a log's directory, or a copy of one, and changes nothing in it.

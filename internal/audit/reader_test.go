@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestReaderChangesNothing reads beside the appender, and with a torn end.

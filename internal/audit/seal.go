@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // SealBefore says what to seal: the segments of which all records are older. The

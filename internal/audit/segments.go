@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // form is how a segment is kept.

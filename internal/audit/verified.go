@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // proof is what a log was when it was verified, so that what is read of it later is the same:

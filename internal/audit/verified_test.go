@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestWhatIsReadIsWhatWasVerified: files that are exchanged after a log was verified, at the

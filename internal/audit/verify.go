@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // VerifyOptions say what to trust.

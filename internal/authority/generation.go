@@ -21,8 +21,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // generation is one CA. Its files are ca-N.key, the issuer's, and ca-N.root.pem,

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk"
 )
 
 // mostHoles is how many bytes of holes in the files of one home are written as zeros. A file of

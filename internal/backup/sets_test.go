@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 // TestASetIsOfOneMoment: whatever is done to a directory while it is opened, the set is what the directory was

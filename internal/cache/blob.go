@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // ErrQuarantined means that the blob on the disk was not what its name says. It

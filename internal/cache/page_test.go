@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 func pageKey(project string) cache.PageKey {

@@ -9,7 +9,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // PageWriter takes a page's rows. Nobody sees them before Commit.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // ErrRowsGone means that a page's rows are not in the cache any more: it was

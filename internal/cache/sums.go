@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Sums are the digests of some bytes, "algorithm:<hex>"; "" was not summed.

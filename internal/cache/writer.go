@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // spaceEvery is how many bytes are written between two looks at the free space.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // limitOf reads what a group's memory limit is, in whatever version.

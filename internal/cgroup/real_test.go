@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // host is the running host's hierarchy under a parent of the test's own.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestConfigOfAnotherUser: the file names programs that are run with the daemon's rights, so that

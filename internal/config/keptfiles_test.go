@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process/processtest"
 )
 
 // TestFilesThatOnlyItsUserMayHave: each file of the state directory that has keys, people's data

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/privatefile"
 )
 
 // Network is about the names that policies list in network_allowlist. It opens none.

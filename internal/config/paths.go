@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/privatefile"
 )
 
 // Paths are an installation's two directories. There is one installation per

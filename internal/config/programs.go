@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
 )
 
 // dockerSocket is the Docker daemon's that is asked if the configuration names none.

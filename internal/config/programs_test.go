@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 // TestAllThatTheDaemonRunsIsNamed: no sandbox may write what the daemon runs, whichever key of

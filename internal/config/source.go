@@ -14,9 +14,9 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/privatefile"
 )
 
 // mostConfig bounds the file, in bytes.

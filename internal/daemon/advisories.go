@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // openAdvisories opens the imported facts about packages. A damaged database

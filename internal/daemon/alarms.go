@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
 

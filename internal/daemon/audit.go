@@ -7,11 +7,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
-	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 )
 
 // openAudit opens the log and begins to publish its checkpoints, if the

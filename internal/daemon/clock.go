@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
 )
 
 // keepEvery is how often what time it is is kept: after a reboot nothing else but the last

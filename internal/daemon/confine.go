@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/confine/landlock"
-	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/landlock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/seccomp"
 )
 
 // confinement is where and as whom the gateway runs. The zero value confines

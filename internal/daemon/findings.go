@@ -7,8 +7,8 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
-	"github.com/cofferdam-dev/cofferdam/internal/privatefile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/privatefile"
 )
 
 // loadFindingsKey reads the key that found values' digests are made with, and whose runs are known

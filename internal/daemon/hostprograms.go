@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	hostexec "github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	hostexec "github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/vouched"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 

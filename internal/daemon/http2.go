@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/cofferdam-dev/cofferdam/internal/httpqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httpqueue"
 )
 
 const (

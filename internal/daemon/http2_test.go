@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/httpqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httpqueue"
 )
 
 // framed is a client's connection over HTTP/2 to a server with a handler, as the daemon has it.

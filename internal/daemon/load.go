@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/hostload"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostload"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/hostload"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostload"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 )
 

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/loglimit"
 )
 
 // trimLogs keeps the log files small of the processes that run in the background. Those of

@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/unended"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // lostEvery is how often it is looked for begins whose end nobody will tell.

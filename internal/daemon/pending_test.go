@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // fewRequests is a queue of a few requests whose events a test makes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // processGroups are the control groups of this installation's own processes, the gateway with

@@ -6,7 +6,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"

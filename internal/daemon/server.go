@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/accept"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // The bounds to which every server holds its clients. There is no limit for a whole request

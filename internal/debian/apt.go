@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // configuration is all that apt reads, written for one set. The guards stand last: what

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // mirror serves the repository of testdata, and lies where it is told to. Its lists were

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/inventory/all"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 

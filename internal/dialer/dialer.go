@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 )
 
 const (

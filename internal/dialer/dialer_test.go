@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // envTargets makes this program the boxed one, which tries addresses.

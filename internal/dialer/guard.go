@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/address"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/address"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Pin is an address that the operator typed. Port 0 is every port.

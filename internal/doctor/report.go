@@ -11,7 +11,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // Status is how a check ended.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
 )
 
 // safeRunsc is the date of the oldest gVisor known to be without

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/yamux"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // goneTime bounds how long a question goes on to be judged whose asker has gone: it may wait for its turn to be.

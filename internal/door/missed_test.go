@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestCallsWithoutATurnAreJudged: the daemon hears of what may wait for a person or a tool, although whoever asks goes

@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/yamux"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // Serve answers the gateway's calls on conn until ctx ends or the connection

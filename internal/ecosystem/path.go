@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // maxPath bounds a request's path. The longest that a real registry has are

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // countingDoor knows what sandboxes have carried.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // crowd is what a sandbox was refused unheard; guests.mu guards its fields.

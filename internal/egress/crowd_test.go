@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestStreamsThatAreRefusedUnheardAreOnRecord, whatever they are refused for: the first at once, and those of a while in one

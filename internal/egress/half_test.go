@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // sayBothAndLeave says a request, with something behind it in the same write, waits until the request is answered, and

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // shortNames are so many names of fields, as short as they can be and differ.

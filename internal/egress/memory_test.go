@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 const memoryRule = "quota.gateway_memory"

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestAnIdleConnectionHoldsNoEndUp: whatever is spoken, the end of a sandbox does not wait until somebody looks after a

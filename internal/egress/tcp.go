@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // connectTCP carries a connection whose ends speak what they like. The host may be the one

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/tlshello"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // firstOfTLS is the first byte of a handshake.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestAGuestHasNoMoreStreamsWaitThanItMayHave: while a gateway starts, streams that their guest has closed again wait on, so that one who opens

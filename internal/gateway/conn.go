@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 )
 
 var errFeedClosed = errors.New("the gateway takes no more connections")

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 )
 
 // heldAnswer is what of a sandbox's memory a request has taken for the bytes of its answer. They are in

@@ -9,8 +9,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // maxRounds is how often a file is asked for again whose approval ends just when

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // locator says what the file is that a route names: by the project's index, or by

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Each part of a request's own text that goes upstream could carry something out of a sandbox.

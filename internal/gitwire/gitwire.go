@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pathseg"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/pathseg"
 )
 
 // Operation is what is done with a repository.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/digest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/digest"
 )
 
 // TestContents: a directory has the digest of its files, whatever their modes and order;

@@ -8,7 +8,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestAClientThatGoesIsToldOf: the host is told of a client that closes its

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/inventory/all"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // pageBytes bounds the JSON of one page; as base64 it is within channel.MaxJSON.

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/accept"
-	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/accept"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel/resumable"
 )
 
 // errNoListener says that stdin is no socket on which anybody could connect.

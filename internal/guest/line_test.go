@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel/resumable"
 )
 
 // TestAChannelThatIsLost: the agent's end waits for the host to connect again, and nothing of

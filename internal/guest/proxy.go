@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // ProxyAddress is where the sandbox's proxy is, if its policy wants one.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // endOfTransmission is what a person types on a terminal to end the input.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // sweepPause lies between two looks at the process table.

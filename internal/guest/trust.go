@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // systemBundles are where distributions keep their roots in one file.

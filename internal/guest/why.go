@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/accept"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/accept"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // The one line that a client of the socket may say: why, then --json if the answer is

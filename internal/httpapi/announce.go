@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // announce writes what a caller is about to change of the daemon's, before that is done. undo writes that it

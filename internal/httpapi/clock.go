@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
 )
 
 // Clock tells the time, and takes a person's word for it.

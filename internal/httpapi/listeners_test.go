@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestListenersAreBounded: one token does not keep the others from events, and what

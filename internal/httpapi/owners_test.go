@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 )
 
 // TestTaking: of two tokens that ask for one run at the same time, one gets it; once

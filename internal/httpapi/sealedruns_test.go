@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 )
 
 // TestARunThatBeganLongAgoIsSomebodys: a run whose beginning is in a segment that was sealed and moved

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 func frames(docs map[string]string) []byte {

@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
-	processes "github.com/cofferdam-dev/cofferdam/internal/process"
-	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
+	processes "github.com/cofferdam-dev/cofferdam/internal/kit/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process/processtest"
 )
 
 // process is a kernel as a process of this machine.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Config is what an Interpreter works with. Host and Log are needed.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // wire is a connection with a kernel's frames. It ends with its context.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // bounds of one inventory. Anything past them is left out, and the result says which were met.

@@ -5,8 +5,8 @@ import (
 	"net"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestClientsWhoFollowCommandsAreBounded: whoever follows a command has the keeper keep a connection, buffers

@@ -8,10 +8,10 @@ import (
 	"net"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // Client talks to a keeper, one connection a request. It holds none between,

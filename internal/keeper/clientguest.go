@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // guestReply reads a guest's reply to a call, which comes after the keeper's response.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // A sandbox that is frozen with Fresh keeps its id, its meta and what is known of its

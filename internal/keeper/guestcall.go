@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // opened is a stream to the guest and its reply to our first frame.

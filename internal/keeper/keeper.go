@@ -23,8 +23,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // Launch asks for an engine's start command to be run as the keeper's child.

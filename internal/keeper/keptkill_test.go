@@ -7,7 +7,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // withGuest is a sandbox in this process, and its guest's end of the channel.

@@ -15,10 +15,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // logTail is how much of a failed starter's log its error tells.

@@ -7,8 +7,8 @@ import (
 	"net"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/filelock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/filelock"
 )
 
 // listener is the keeper's socket, and the lock that says there is one keeper.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/loglimit"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // trimEvery is how often the sandboxes' logs are looked at: their guests may write to them.

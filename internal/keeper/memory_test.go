@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestStreamsOfOneSandbox: whatever a guest sends to a gateway that takes nothing of it, the keeper keeps no

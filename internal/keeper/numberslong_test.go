@@ -5,7 +5,7 @@ package keeper
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process/processtest"
 )
 
 // TestLaunchesWhileNumbersWrap: each launch's starter leaves processes with the

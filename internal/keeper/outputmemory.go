@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // The bounds of the output that the keeper keeps of all sandboxes, in bytes. Each has sureOutput, whatever the

@@ -3,7 +3,7 @@ package keeper
 import (
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // A keeper lives on when its daemon is replaced, so that a daemon may meet one of

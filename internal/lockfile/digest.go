@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/digest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/digest"
 )
 
 // strength orders the algorithms that nobody can forge by their length in

@@ -5,8 +5,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readPackageLock reads package-lock.json and npm-shrinkwrap.json of versions 2

@@ -3,8 +3,8 @@ package lockfile
 import (
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readPnpm reads pnpm-lock.yaml of versions 6 and 9. Directories are the

@@ -3,8 +3,8 @@ package lockfile
 import (
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readPylock reads pylock.toml (PEP 751). Directories are the project's own and

@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"path"
 
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // readUV reads uv.lock. Packages of the project itself (virtual, editable,

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // History returns what a name stood for, the oldest first, also that of one

@@ -2,8 +2,8 @@ package plan
 
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // Plannable says in words which commands can be planned.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // The answers of a Judge. Reasons are fixed text, names and the document's own

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/address"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/address"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Narrowing is what a client gives up of the network for its own sandbox. It

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/address"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/address"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 

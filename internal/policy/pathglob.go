@@ -3,7 +3,7 @@ package policy
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pathseg"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/pathseg"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // longest bounds the secrets of which a part may stand where a text is cut, in bytes as they are

@@ -17,8 +17,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/linediff"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/linediff"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 

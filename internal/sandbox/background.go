@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // background is what goes on beside any request, for as long as the daemon lives.

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 

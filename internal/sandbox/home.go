@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // homeMounts are the mounts of what a request keeps of its home directory; none if it keeps

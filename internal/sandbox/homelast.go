@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // helplessLooks is at how many looks in a row, of one second, the disk has to be all but full before a sandbox is ended for it of

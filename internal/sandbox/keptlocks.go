@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 )
 

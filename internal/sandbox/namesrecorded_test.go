@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestNamesThatAreRefusedAreNotOnRecord: the log does not say that a snapshot is called something which it was

@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/attest"
 	"github.com/cofferdam-dev/cofferdam/internal/attest/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"

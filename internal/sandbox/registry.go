@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // registry has all that is a sandbox, is to be one, or is kept ready to be one. Safe for

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
 )

@@ -3,7 +3,7 @@ package secret
 import (
 	"context"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // shownKey is of the value of a context that has a keepShown.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
 )
 
 // Names of the files of a sandbox's keys.

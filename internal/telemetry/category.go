@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // categoryOf is an error as a label.

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/loglimit"
 	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 

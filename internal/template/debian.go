@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 //go:embed customize.sh

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
 )
 
 // keptDebs begins the names of the folders in the store that have the

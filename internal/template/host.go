@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // hostView is what the host template shows of a host: folders that are mounted

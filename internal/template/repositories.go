@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Repositories are where the packages of the distribution come from that templates are

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
 )
 
 // imageTool packs a folder into an EROFS image.

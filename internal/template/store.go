@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
 )
 
 // The names of the templates that a Store knows.

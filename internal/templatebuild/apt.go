@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // install is what a command begins with that asks apt for packages. There is no apt in a

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // file is a build on the disk: the build, and its log once it has ended.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // Entry is a line of a build's log.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/clock"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Book is the tokens of a daemon: a Store, and all of it in memory, so that

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // uses are what goes on for tokens now. Safe for concurrent use; the zero value is

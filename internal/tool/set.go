@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Set are the tools of an installation, by name. It does not change. A nil Set is empty.

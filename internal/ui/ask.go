@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // CanAsk reports whether somebody is there to be asked.

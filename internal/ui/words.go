@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // Age is a duration in its largest unit.

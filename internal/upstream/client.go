@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Options of a client; zero fields take the default.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // A page may inflate to inflateFree bytes at any ratio and to inflateRatio

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // How a path has changed.

@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk"
 )
 
 // Bounds of what is copied and looked through.

@@ -8,8 +8,8 @@ import (
 	"os"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/linediff"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/linediff"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // mostDiffed is how large a file may be, before and after, of which lines are compared.

@@ -6,8 +6,8 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // originalDir is a directory of the original in which something is brought over.

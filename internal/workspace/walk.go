@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk"
 )
 
 // bounds are those of what is copied and looked through: whoever was inside chose the names and how

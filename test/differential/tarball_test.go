@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // desk is where archives are unpacked.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
 )
 
 // fewDeaths are the points of the normal run, one for each kind of thing that a daemon

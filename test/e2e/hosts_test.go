@@ -23,7 +23,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/cofferdam-dev/cofferdam/internal/address"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/address"
 )
 
 // hostLog is what comes to a host, a line each, in a file.

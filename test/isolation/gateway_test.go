@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // refusedNames is after how many slots sandboxes are renewed where each slot asks for a

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // inside is where the talker is in a sandbox.

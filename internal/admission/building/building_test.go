@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/building"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Connections are those of one sandbox to hosts that have begun and not ended, by their

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // kindsAndOutcomes are all that there are; custodyOf's switches name them, and a linter sees to that.

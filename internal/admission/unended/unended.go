@@ -19,9 +19,9 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // The details that a build's records have, as admission writes them.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Key is a private key, Ed25519. Its name is the origin of the log it signs.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Keyring is the public keys that are trusted.

@@ -4,9 +4,9 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
-	"github.com/cofferdam-dev/cofferdam/internal/filelock"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/filelock"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 // exportDisk is where outputs and cursors are. The tests put one under them that dies

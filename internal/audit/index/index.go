@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Log is the log as the index needs it; audit.FileLog is one.

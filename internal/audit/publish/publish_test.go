@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/ecosystemtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 

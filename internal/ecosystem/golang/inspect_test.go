@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 func inspect(version string, data []byte) (ecosystem.Inspection, error) {

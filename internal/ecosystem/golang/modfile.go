@@ -7,7 +7,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // maxRequirements bounds the requirements of one module; the largest real ones

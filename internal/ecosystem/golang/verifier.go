@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // maxValue bounds one value of a packument, so that memory is bounded by it

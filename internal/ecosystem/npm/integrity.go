@@ -3,7 +3,7 @@ package npm
 import (
 	"encoding/hex"
 
-	"github.com/cofferdam-dev/cofferdam/internal/digest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/digest"
 )
 
 const sha1Size = 20

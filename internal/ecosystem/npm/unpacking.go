@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
-	"github.com/cofferdam-dev/cofferdam/internal/digest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/license"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/digest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // unpacking is one reading of a tarball.

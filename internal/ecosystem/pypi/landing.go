@@ -3,7 +3,7 @@ package pypi
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // checkLanding refuses a wheel of which two files would land in one place, or

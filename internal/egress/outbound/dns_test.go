@@ -11,7 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // nameServer answers questions for addresses, and counts them. Each name has a list of

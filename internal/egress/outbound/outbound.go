@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/address"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/address"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Resolver answers what addresses a name has. *net.Resolver is one.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // answers are a resolver's, by the name that it is asked for.

@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
-	"github.com/cofferdam-dev/cofferdam/internal/httpqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httpqueue"
 )
 
 // expectHead has a client's next head over HTTP/1 counted while it comes, which may take as long

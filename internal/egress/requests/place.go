@@ -11,8 +11,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // placeKey is under what a request's context has its place.

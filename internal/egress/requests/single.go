@@ -5,7 +5,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 )
 
 // single is a listener for one connection, and that connection, of which some was read.

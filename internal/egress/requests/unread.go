@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 )
 
 // unread puts on record that a connection brought what is no request: net/http answers

@@ -10,9 +10,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
 )
 
 // pieceSize is how much of a body is read at a time.

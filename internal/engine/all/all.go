@@ -14,8 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/wasm"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 // Default is the engine of who asks for none.

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // runs is what a daemon says of a container that runs.

@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // handleState is what a Handle carries.

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // labelProbe names the process that a probe's container is for: without it, it is nobody's.

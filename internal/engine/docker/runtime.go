@@ -7,8 +7,8 @@ import (
 
 	"github.com/moby/moby/api/types/system"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // runtimeOf is a runtime of the service, as a probe found it.

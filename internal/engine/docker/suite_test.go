@@ -24,7 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/docker"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // roleStage makes the test binary a bridge.

@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Host tasks per sandbox: the sentry's and gofer's own threads, and for each

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Sweep destroys what is left of an instance, also processes that the keeper

@@ -12,12 +12,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // siteVariable names a site that a parent test has laid out for this process.

@@ -5,7 +5,7 @@ package gvisor_test
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process/processtest"
 )
 
 // TestCreatesWhileNumbersWrap: the counter comes around every few creates.

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // trackProcesses hands the sentry and the gofer to the keeper.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Files of a snapshot, beside those that runsc writes.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // DefaultStageLimits bound the programs that work on one instance's files for it while it stands

@@ -13,8 +13,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // runner is a keeper that runs the steps of a freeze as they are.

@@ -23,8 +23,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // sealName is the seal's file in an image.

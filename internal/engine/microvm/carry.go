@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/accept"
-	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/accept"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel/resumable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // A carrier is the process whose stdin and stdout are the channel, where the monitor's are

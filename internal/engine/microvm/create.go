@@ -12,8 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // The parts that a machine has beside what its sandbox was given.

@@ -22,14 +22,14 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // Name is what a policy's `isolation` says.

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm/firecracker"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel/resumable"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // fire is the monitor Firecracker, which needs hardware. Its machines' channel is a socket on

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 // TestAFileThatGrowsIsNotReadWhole: another sandbox, which may write to a file that a machine is shown, has it grow

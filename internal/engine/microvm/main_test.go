@@ -9,12 +9,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/channel/resumable"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm/firecracker/firecrackertest"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel/resumable"
 )
 
 // ownProgram is this very binary.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestMuchOverTheChannel: what a machine says arrives whole on a host that is busy, as often

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 func TestArchiveIsRead(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // qemu is the monitor that needs no hardware.

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // TestWhatGoesWrong: machines that end or fall silent by themselves say how, and their

@@ -15,7 +15,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // formatTimeout bounds the making of a file system, which takes milliseconds: who waits for

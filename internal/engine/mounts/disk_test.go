@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process/processtest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // TestAProgramThatHangsIsKilled: neither a mkfs.ext4 that hangs, nor a program of its own that

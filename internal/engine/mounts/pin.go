@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 // Alone puts this thread into a mount namespace of its own, of which no mount leaves.

@@ -12,10 +12,10 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // Sizes of the memory file systems that every sandbox has.

@@ -16,9 +16,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // ownTasks are what an instance has beside what RLIMIT_NPROC counts of each user: the

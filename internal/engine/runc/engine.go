@@ -23,8 +23,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/hostproc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
 // Name is what a policy's `isolation` says.

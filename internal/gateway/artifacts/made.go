@@ -2,7 +2,7 @@ package artifacts
 
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Made gives bytes that no upstream has, by their sha256 (hex).

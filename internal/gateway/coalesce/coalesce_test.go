@@ -10,9 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 type (

@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
-	"github.com/cofferdam-dev/cofferdam/internal/lru"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/lru"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 

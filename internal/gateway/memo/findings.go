@@ -7,7 +7,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
-	"github.com/cofferdam-dev/cofferdam/internal/lru"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/lru"
 )
 
 // Findings are values that take long to find out and never change: they are

@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
-	"github.com/cofferdam-dev/cofferdam/internal/lru"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/lru"
 )
 
 type name string

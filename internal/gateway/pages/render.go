@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Render gives a judged page, or a release of it, as the client takes it that asks with r.

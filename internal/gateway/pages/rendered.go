@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Rendered is a page for clients, or what they get instead. It is never changed.

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // maxRequirements bounds the pages whose requirements are kept over a restart.

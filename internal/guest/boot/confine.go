@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/confine/seccomp"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/seccomp"
 )
 
 // capabilities are what the agent gets; it gives up most of them itself.

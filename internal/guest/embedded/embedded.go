@@ -8,7 +8,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 //go:embed all:bin

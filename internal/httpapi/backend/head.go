@@ -3,7 +3,7 @@ package backend
 import (
 	"context"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // HeadOf is what a request for a file's headers alone is told of, without reading the file: that

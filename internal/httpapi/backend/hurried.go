@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 )
 
 // unreadTimeout is how long a client may take to send the rest of a body that its

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestTheAccessKeyIsKeptWell, or it is refused.

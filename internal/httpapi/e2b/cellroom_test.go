@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // roomLeft is how much room the owner of the stage's sandbox has, in MiB.

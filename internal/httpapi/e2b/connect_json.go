@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 const maxDepth = 32 // of nested objects and arrays; no message of this protocol has more than six

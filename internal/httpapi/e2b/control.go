@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 

@@ -3,7 +3,7 @@ package e2b_test
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestAnUnconfirmedRemoval is told as such, and the sandbox stays until it is confirmed.

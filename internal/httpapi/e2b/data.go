@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 

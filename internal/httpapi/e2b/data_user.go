@@ -1,8 +1,8 @@
 package e2b
 
 import (
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // The users that clients may name. The default one is the sandbox's own.

@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // heapNow is what this process has in memory, of its heap.

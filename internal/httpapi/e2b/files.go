@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // download sends a file as it comes from the sandbox; nothing is kept here but what zipping needs. There

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // file reads a file of the box from behind.

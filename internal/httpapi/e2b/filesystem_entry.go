@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // fileEntry is a file as the protocol tells of it.

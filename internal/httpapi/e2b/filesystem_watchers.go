@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // Watchers that clients poll. Bounds of one sandbox's.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 )
 
 // untaken is a writer over HTTP/2 of whose stream nothing is taken, and notes how long that may go on.

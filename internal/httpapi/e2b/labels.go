@@ -4,8 +4,8 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // The metadata of clients is a sandbox's labels. These are ours: what this wire has to

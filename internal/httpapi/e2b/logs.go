@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
 // A sandbox's log, as clients of this wire read it, is what became of its commands:

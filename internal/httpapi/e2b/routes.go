@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 )
 
 // NewControl makes the handler.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

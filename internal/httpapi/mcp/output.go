@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/installertest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 func TestConformance(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/installertest"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 const sum = "58cd2187c01e70e6e26505bca751777aa9f2ee0b7f4300988b709f44e013003f"

@@ -10,10 +10,10 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/conversion"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // Format is whose settings a text has.

@@ -3,7 +3,7 @@ package outside
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/text"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"

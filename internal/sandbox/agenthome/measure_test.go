@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk/treewalktest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk/treewalktest"
 )
 
 // TestOverDespiteErrors: an error, which a sandbox may bring about, is no way around the bound.

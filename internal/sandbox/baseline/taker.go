@@ -11,8 +11,8 @@ import (
 	"time"
 
 	record "github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
 

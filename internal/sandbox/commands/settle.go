@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
 

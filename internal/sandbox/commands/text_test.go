@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestCommandsAreText: a command with bytes that a message can't carry does not start as another one,

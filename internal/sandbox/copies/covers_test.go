@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 )
 
 // coveredProject is a project whose virtual environment is covered in the sandboxes that have it.

@@ -3,7 +3,7 @@ package journal
 import (
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // State is where a sandbox stands.

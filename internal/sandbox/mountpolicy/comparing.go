@@ -3,7 +3,7 @@ package mountpolicy
 import (
 	"context"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 // TestOwnProgramsAreCovered: where a mount that can be written has Cofferdam's own programs below it, what

@@ -1,8 +1,8 @@
 package mountpolicy
 
 import (
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
 // checkOtherNames refuses a source that shows the installation's own directories, or a part of

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
 

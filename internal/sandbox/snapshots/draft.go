@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
 )
 
 // Draft is a snapshot that is being made. Its maker alone uses it.

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Lease is a snapshot that can't be removed and whose image is plain.

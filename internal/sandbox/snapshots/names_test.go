@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // TestFurtherNames: a snapshot is found by each name that it was given, another one of

@@ -3,7 +3,7 @@ package transfers
 import (
 	"encoding/binary"
 
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 
 // frames follows the frames of a connection through bytes that come in whatever pieces. It

@@ -5,7 +5,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
-	"github.com/cofferdam-dev/cofferdam/internal/text"
 )
 
 // presented is a request to a host that gets a credential, with all by which the host may know

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // How long held bytes wait for more at most, by whether the host gets a secret. A host that has it may give it

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // Runs are the values of secrets that must not be in any answer, by the runs that have them.

@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"sync/atomic"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // MaxAnswer bounds what a server may say, in bytes.

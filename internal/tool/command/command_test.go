@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/process/processtest"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/command"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/tooltest"

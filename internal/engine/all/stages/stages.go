@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
 // Stage is what this process does for an engine's instance, in the instance's folder: before

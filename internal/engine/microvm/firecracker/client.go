@@ -16,8 +16,8 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // mostAnswer bounds the body of an answer, and mostHeader its head.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/cofferdam-dev/cofferdam/internal/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
 // wire is a connection through the machine's socket.

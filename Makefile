@@ -105,7 +105,7 @@ TRIALS ?= 1000
 ONLY   ?=
 JSON   ?=
 isolation: build template
-	@$(STATIC) $(GO) vet -tags leaky ./internal/approval ./internal/admission
+	@$(STATIC) $(GO) vet -tags leaky ./internal/decide/approval ./internal/decide/admission
 	@cd test/isolation && $(STATIC) $(GO) test -count=1 -timeout 90m -run 'TestIsolation$$' -args -isolation.trials=$(TRIALS) -isolation.only="$(ONLY)" -isolation.json="$(JSON)"
 
 check: deps build lint

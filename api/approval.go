@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Approval is a request of the queue, as package internal/approval has it: GET
+// Approval is a request of the queue, as package internal/decide/approval has it: GET
 // /v1/approvals (query: state, run, group, ecosystem, package; newest first) and
 // GET /v1/approvals/{id}. One that has "members" is a tree: all that one install brings
 // and that waits. Its members (id, package, depth, digests, state) are requests of their

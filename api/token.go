@@ -73,7 +73,7 @@ type PutPolicy struct {
 // InstallPage is GET /v1/installs (query: run, sandbox, user, token, ecosystem, package,
 // outcome, policy, each any number of times; since and until, RFC 3339; limit, at
 // most 1000; after, the Next of the page before): the log's records about
-// packages, oldest first, as package internal/audit has them. Without an outcome
+// packages, oldest first, as package internal/decide/audit has them. Without an outcome
 // those of what was only shown (pages, metadata) are left out.
 type InstallPage struct {
 	Installs []Record `json:"installs"`

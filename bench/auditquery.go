@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/report"
 )
 
 const (

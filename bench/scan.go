@@ -13,9 +13,9 @@ import (
 	"github.com/google/osv-scalibr/veles/secrets/openai"
 	"github.com/google/osv-scalibr/veles/secrets/slacktoken"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
 )
 
 const (

@@ -6,12 +6,12 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	asks "github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	asks "github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/placeholder"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
 )
 
 // redacting is a door whose policy has secrets redacted in requests.

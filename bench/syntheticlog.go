@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // Shape of a synthetic log: runs of runRecords records, like those of real ones.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // TestOutfit: an agent gets its variables and, without a policy, its names; a policy that is

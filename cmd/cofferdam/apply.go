@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/autorun"
-	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun/follow"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"

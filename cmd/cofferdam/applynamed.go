@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
 )
 
 // TestSettingsAreLookedAtFirst: a walk of a directory with many names is in no order, and more files are there than are looked at.

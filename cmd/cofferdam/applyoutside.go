@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/autorun"
-	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun/follow"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
-// The settings of a person's programs lie in their home directory under the names that internal/autorun
+// The settings of a person's programs lie in their home directory under the names that internal/decide/autorun
 // knows: an agent reads .cursor there as it does in a project. So there is no second list of programs. Files
 // that these name are read as well, as long as they are the person's own: git and shells include files of any
 // name.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

@@ -12,12 +12,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/linediff"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // TestCommandsThatShowPrintsAreTaken: whoever enters a command that "approvals show" prints is not refused, whether the

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/export"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/checkpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // TestNothingIsToldOfAForgedCopy: a copy of the log in which one outcome was changed, at the

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // TestKeptCheckpointsAreOneLine: `audit verify --checkpoint FILE` says in one line what the kept

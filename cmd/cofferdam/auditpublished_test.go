@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // TestWhatIsSaidOfPublishingIsNotProved: the file that says what was published lies with the log and is signed

@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/export"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // logDir is a log with two installs, one of them off the allowlist and with a

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/autorun"
-	"github.com/cofferdam-dev/cofferdam/internal/policy/preset"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/preset"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )

@@ -10,10 +10,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )

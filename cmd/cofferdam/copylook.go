@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/autorun"
-	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun/follow"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/doctor"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"

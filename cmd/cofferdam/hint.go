@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )

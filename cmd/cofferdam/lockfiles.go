@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // lockfiles reads those that the policy names and those of --lockfile, each

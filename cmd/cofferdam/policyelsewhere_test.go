@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // mixed is a project with names that come from elsewhere than the public registry.

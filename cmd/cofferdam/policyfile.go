@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
 // maxPolicy bounds a policy document; real ones have a few kilobytes.

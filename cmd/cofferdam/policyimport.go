@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/conversion"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy/conversion"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

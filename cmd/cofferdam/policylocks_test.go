@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // TestNamesThatALockfileHasFromElsewhere are no roots: whoever has such a name in the registry that is asked here would be asked for it. Those

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // ownRegistry is a project that names a registry of its own. File is beside a pyproject.toml or a package.json that asks for one name, which

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // projectWants are what a project's files ask for.

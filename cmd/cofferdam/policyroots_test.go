@@ -10,8 +10,8 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
 // utf16LE is a text as PowerShell's > writes it.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 
 	"github.com/spf13/cobra"

@@ -16,8 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/doctor"
-	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 )
 
 // examine is `serve --check`: what a daemon would find, and whether it could serve.

@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/attest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token/tokentest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
 // stubManager is what the real API speaks to in the tests: boxes whose inside is

@@ -16,8 +16,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
-	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

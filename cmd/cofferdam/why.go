@@ -11,9 +11,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/refusal"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

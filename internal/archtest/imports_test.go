@@ -25,10 +25,10 @@ func layers() []struct {
 		{"internal/kit/httphead", 0},
 		{"internal/kit/httpqueue", 1},
 		{"internal/kit/text", 0},
-		{"internal/autorun", 0},
+		{"internal/decide/autorun", 0},
 		{"internal/kit/loglimit", 0},
 		{"internal/kit/lru", 0},
-		{"internal/redact", 0},
+		{"internal/decide/redact", 0},
 		{"internal/kit/linediff", 0},
 		{"internal/kit/fault", 0},
 		{"internal/kit/filelock", 0},
@@ -36,11 +36,11 @@ func layers() []struct {
 		{"internal/kit/hostload", 0},
 		{"internal/kit/faultpoint", 0},
 		{"internal/kit/digest", 0},
-		{"internal/pkgref", 0},
+		{"internal/decide/pkgref", 0},
 		{"internal/kit/digest", 0},
 		{"internal/kit/process", 0},
-		{"internal/dlp", 0},
-		{"internal/requestparts", 0},
+		{"internal/decide/dlp", 0},
+		{"internal/decide/requestparts", 0},
 		{"internal/kit/atomicfile", 0},
 		{"internal/kit/privatefile", 0},
 		{"internal/workspace", 1},
@@ -50,22 +50,22 @@ func layers() []struct {
 		{"internal/dialer", 1},
 		{"internal/attest/probe", 1},
 		{"internal/attest", 2},
-		{"internal/policy", 1},
-		{"internal/audit", 1},
-		{"internal/gitwire", 0},
+		{"internal/decide/policy", 1},
+		{"internal/decide/audit", 1},
+		{"internal/decide/gitwire", 0},
 		{"internal/kit/pathseg", 0},
-		{"internal/secret/exchange", 0},
-		{"internal/secret/placeholder", 0},
-		{"internal/secret/sigv4", 0},
-		{"internal/secret/remote", 1},
-		{"internal/secret/*", 2},
-		{"internal/secret", 1},
+		{"internal/decide/secret/exchange", 0},
+		{"internal/decide/secret/placeholder", 0},
+		{"internal/decide/secret/sigv4", 0},
+		{"internal/decide/secret/remote", 1},
+		{"internal/decide/secret/*", 2},
+		{"internal/decide/secret", 1},
 		{"internal/kit/channel", 1},
 		{"internal/cache", 1},
 		{"internal/cgroup", 1},
 		{"internal/authority", 2},
 		{"internal/keeper", 2},
-		{"internal/inventory", 2},
+		{"internal/decide/inventory", 2},
 		{"internal/guest", 2},
 		{"internal/engine/enginetest", 7},
 		{"internal/engine/all", 4},
@@ -76,26 +76,26 @@ func layers() []struct {
 		{"internal/engine/mounts", 2},
 		{"internal/engine/*", 3},
 		{"internal/engine", 1},
-		{"internal/refusal", 1},
+		{"internal/decide/refusal", 1},
 		{"internal/sshserver", 1},
 		{"internal/kit/fairqueue", 0},
 		{"internal/upstream", 1},
 		{"internal/template", 3},
 		{"internal/debian", 3},
-		{"internal/lockfile", 3},
+		{"internal/decide/lockfile", 3},
 		{"internal/manifest", 3},
 		{"internal/installer/all", 5},
 		{"internal/installer", 4},
-		{"internal/advisory", 3},
-		{"internal/approval", 3},
-		{"internal/tool", 1},
-		{"internal/token", 3},
-		{"internal/namedpolicy", 3},
+		{"internal/decide/advisory", 3},
+		{"internal/decide/approval", 3},
+		{"internal/decide/tool", 1},
+		{"internal/decide/token", 3},
+		{"internal/decide/namedpolicy", 3},
 		{"internal/store", 6},
 		{"internal/archive", 1},
-		{"internal/evidence", 1},
-		{"internal/door", 2},
-		{"internal/admission", 4},
+		{"internal/decide/evidence", 1},
+		{"internal/decide/door", 2},
+		{"internal/decide/admission", 4},
 		{"internal/ecosystem", 4},
 		{"internal/releasediff", 5},
 		{"internal/sandbox", 5},
@@ -167,10 +167,10 @@ func TestStrangers(t *testing.T) {
 		{"internal/gateway", "internal/ecosystem/pypi", "the gateway knows ecosystems by their contract"},
 		{"internal/gateway", "internal/ecosystem/npm", "the gateway knows ecosystems by their contract"},
 		{"internal/gateway", "internal/ecosystem/golang", "the gateway knows ecosystems by their contract"},
-		{"internal/admission", "internal/ecosystem", "decisions know no protocol"},
+		{"internal/decide/admission", "internal/ecosystem", "decisions know no protocol"},
 		{"internal/sandbox", "internal/engine/gvisor", "neutral code knows engines by their contract"},
 		{"internal/keeper", "internal/engine", "payloads are opaque to the keeper"},
-		{"cmd/cofferdam-guest", "internal/policy", "the guest agent knows nothing of policy"},
+		{"cmd/cofferdam-guest", "internal/decide/policy", "the guest agent knows nothing of policy"},
 		{"client", "internal/kit/channel", "the public client uses the standard library and api only"},
 	}
 	files := tree(t)
@@ -192,15 +192,15 @@ func TestStrangers(t *testing.T) {
 // types of their own, which the wire's are made of at the edge.
 func wire() map[string]string {
 	return map[string]string{
-		"api":               "it is the types",
-		"client":            "it speaks /v1",
-		"cmd/cofferdam":     "it speaks /v1 through the client",
-		"bench":             "it measures through the client",
-		"test":              "it tests through the client",
-		"internal/httpapi":  "it answers: types are converted here",
-		"internal/daemon":   "the composition root says which version answers",
-		"internal/selftest": "it attacks from inside of a sandbox that it makes through the client",
-		"internal/advisory": "what an import, a check and a review found is told as it is made, and read by nobody inside",
+		"api":                      "it is the types",
+		"client":                   "it speaks /v1",
+		"cmd/cofferdam":            "it speaks /v1 through the client",
+		"bench":                    "it measures through the client",
+		"test":                     "it tests through the client",
+		"internal/httpapi":         "it answers: types are converted here",
+		"internal/daemon":          "the composition root says which version answers",
+		"internal/selftest":        "it attacks from inside of a sandbox that it makes through the client",
+		"internal/decide/advisory": "what an import, a check and a review found is told as it is made, and read by nobody inside",
 	}
 }
 
@@ -255,10 +255,10 @@ func TestWhoKnowsTheDoorAlone(t *testing.T) {
 				}
 			}
 		}
-		if _, ok := through["internal/door"]; !ok {
+		if _, ok := through["internal/decide/door"]; !ok {
 			t.Errorf("%s does not import the door; the test looks for the wrong names", from)
 		}
-		for _, stranger := range []string{"internal/admission", "internal/approval", "internal/advisory", "internal/audit"} {
+		for _, stranger := range []string{"internal/decide/admission", "internal/decide/approval", "internal/decide/advisory", "internal/decide/audit"} {
 			if by, ok := through[stranger]; ok {
 				t.Errorf("%s comes to %s, by way of %s: of these it knows the door alone", from, stranger, by)
 			}
@@ -299,9 +299,9 @@ func TestOnlyDeliverySends(t *testing.T) {
 func TestVersionsHaveOneParser(t *testing.T) {
 	seen := false
 	for _, f := range tree(t) {
-		home := below(f.pkg, "internal/pkgref")
+		home := below(f.pkg, "internal/decide/pkgref")
 		for _, imp := range f.imports {
-			rel, ours := strings.CutPrefix(imp, module+"/internal/pkgref/")
+			rel, ours := strings.CutPrefix(imp, module+"/internal/decide/pkgref/")
 			seen = seen || ours && home
 			if ours && !home {
 				t.Errorf("%s imports pkgref's %s: use pkgref.Version and pkgref.Range", f.path, rel)
@@ -365,7 +365,7 @@ func TestPurity(t *testing.T) {
 		if f.test || below(f.pkg, "internal/ecosystem/ecosystemtest") {
 			continue
 		}
-		if !below(f.pkg, "internal/policy") && !below(f.pkg, "internal/pkgref") && !below(f.pkg, "internal/ecosystem") && !below(f.pkg, "internal/egress/tlshello") && f.pkg != "internal/gitwire" && f.pkg != "internal/tool" {
+		if !below(f.pkg, "internal/decide/policy") && !below(f.pkg, "internal/decide/pkgref") && !below(f.pkg, "internal/ecosystem") && !below(f.pkg, "internal/egress/tlshello") && f.pkg != "internal/decide/gitwire" && f.pkg != "internal/decide/tool" {
 			continue
 		}
 		for _, imp := range f.imports {

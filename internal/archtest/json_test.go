@@ -13,13 +13,13 @@ import (
 // written are the packages whose types people and programs get as JSON: /v1, what --json
 // prints, and what both pass on.
 func written() []string {
-	return []string{"api", "cmd/cofferdam", "internal/approval", "internal/audit", "internal/doctor", "internal/pkgref", "internal/policy", "internal/refusal"}
+	return []string{"api", "cmd/cofferdam", "internal/decide/approval", "internal/decide/audit", "internal/doctor", "internal/decide/pkgref", "internal/decide/policy", "internal/decide/refusal"}
 }
 
 // elsewhere are types whose names are fixed by something else: the log's records by the
 // log (docs/audit.md), advisories by OSV.
 func elsewhere() []string {
-	return []string{"internal/audit.Record", "internal/audit.personalEntry", "internal/audit.personalData", "internal/audit.encodedRecord"}
+	return []string{"internal/decide/audit.Record", "internal/decide/audit.personalEntry", "internal/decide/audit.personalData", "internal/decide/audit.encodedRecord"}
 }
 
 // apart are names that look like two spellings of one thing, and are two things.

@@ -10,20 +10,20 @@ import (
 
 	installers "github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // isHome tells where ecosystems and installers may be named: their own folders and files,
 // what plays them for tests, and the list by which lockfiles are told.
 func isHome(f file) bool {
-	for _, parent := range []string{"internal/ecosystem/", "internal/installer/", "internal/inventory/"} {
+	for _, parent := range []string{"internal/ecosystem/", "internal/installer/", "internal/decide/inventory/"} {
 		if strings.HasPrefix(f.pkg, parent) {
 			return true
 		}
 	}
 	forTests := f.test || strings.HasSuffix(f.pkg, "test") && f.pkg != "internal/selftest"
-	return forTests || f.pkg == "internal/pkgref" || f.path == filepath.FromSlash("internal/lockfile/parse.go")
+	return forTests || f.pkg == "internal/decide/pkgref" || f.path == filepath.FromSlash("internal/decide/lockfile/parse.go")
 }
 
 // constants are pkgref's words for ecosystems.
@@ -31,7 +31,7 @@ func constants(t *testing.T, files []file) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	for _, f := range files {
-		if f.pkg != "internal/pkgref" || f.test {
+		if f.pkg != "internal/decide/pkgref" || f.test {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -84,25 +84,25 @@ func TestEcosystemsStayHome(t *testing.T) {
 // client or a file of one, and why. None of them has to know of a new one.
 func ofOthers() map[string]string {
 	return map[string]string{
-		"internal/admission/command.go":       "interpreters, which hand code over by an option",
-		"internal/autorun/names.go":           "what tools run of a directory, be it an ecosystem's or not",
-		"internal/autorun/follow/settings.go": "files in which checkers of code keep settings beside others",
-		"internal/advisory/lookalike.go":      "words that are in many packages' names",
-		"internal/gateway/downloads.go":       "what clients fetch beside packages, by the last part of an address",
-		"internal/interpreter/language.go":    "the languages of cells",
-		"internal/policy/pycode/pycode.go":    "the language that it reads",
-		"internal/policy/pycode/scan.go":      "what lines of a cell are not Python",
-		"internal/template/wheels.go":         "where the template's packages lie",
-		"internal/guest/environment.go":       "the same, as the variables of version managers have it",
-		"internal/httpapi/mcp/code.go":        "languages of code that is handed over as text, and their interpreters",
-		"internal/selftest/evidence.go":       "the self-test installs with a real client",
-		"internal/selftest/installation.go":   "the self-test has a registry of its own",
-		"internal/selftest/story.go":          "what the self-test expects on record",
-		"internal/template/debian.go":         "what the template's own tools need",
-		"internal/template/golibrary.go":      "the template has the compiled library of one of its tools",
-		"internal/template/layout.go":         "what the template's packages bring",
-		"internal/template/pins.go":           "the template's tools, pinned",
-		"internal/template/skeleton.go":       "the host template shows the host's interpreter",
+		"internal/decide/admission/command.go":       "interpreters, which hand code over by an option",
+		"internal/decide/autorun/names.go":           "what tools run of a directory, be it an ecosystem's or not",
+		"internal/decide/autorun/follow/settings.go": "files in which checkers of code keep settings beside others",
+		"internal/decide/advisory/lookalike.go":      "words that are in many packages' names",
+		"internal/gateway/downloads.go":              "what clients fetch beside packages, by the last part of an address",
+		"internal/interpreter/language.go":           "the languages of cells",
+		"internal/decide/policy/pycode/pycode.go":    "the language that it reads",
+		"internal/decide/policy/pycode/scan.go":      "what lines of a cell are not Python",
+		"internal/template/wheels.go":                "where the template's packages lie",
+		"internal/guest/environment.go":              "the same, as the variables of version managers have it",
+		"internal/httpapi/mcp/code.go":               "languages of code that is handed over as text, and their interpreters",
+		"internal/selftest/evidence.go":              "the self-test installs with a real client",
+		"internal/selftest/installation.go":          "the self-test has a registry of its own",
+		"internal/selftest/story.go":                 "what the self-test expects on record",
+		"internal/template/debian.go":                "what the template's own tools need",
+		"internal/template/golibrary.go":             "the template has the compiled library of one of its tools",
+		"internal/template/layout.go":                "what the template's packages bring",
+		"internal/template/pins.go":                  "the template's tools, pinned",
+		"internal/template/skeleton.go":              "the host template shows the host's interpreter",
 	}
 }
 

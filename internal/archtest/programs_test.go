@@ -81,8 +81,8 @@ func mayAskEnvironment() map[string]string {
 		tests   = "of tests alone"
 	)
 	return map[string]string{
-		"internal/daemon/hostprograms.go": cleaned, "internal/daemon/upstreams.go": "Registries leaves it out", "internal/secret/program/program.go": cleaned,
-		"internal/audit/publish/targets.go": cleaned, "cmd/cofferdam/ssh.go": cleaned, "cmd/cofferdam/doctor.go": "the doctor looks at each, and Registries leaves it out",
+		"internal/daemon/hostprograms.go": cleaned, "internal/daemon/upstreams.go": "Registries leaves it out", "internal/decide/secret/program/program.go": cleaned,
+		"internal/decide/audit/publish/targets.go": cleaned, "cmd/cofferdam/ssh.go": cleaned, "cmd/cofferdam/doctor.go": "the doctor looks at each, and Registries leaves it out",
 		"cmd/cofferdam/policyregistries.go": "Registries leaves it out",
 		"internal/selftest/installation.go": own, "internal/keeper/cgroupexec.go": "what the daemon gave it",
 		"internal/guest/elevated.go": inside, "internal/guest/sudo.go": inside,

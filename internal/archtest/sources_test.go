@@ -12,7 +12,7 @@ import (
 func TestSourcesFetchOnlyToShow(t *testing.T) {
 	var callers []string
 	for _, f := range tree(t) {
-		if f.test || !usesSources(f.syntax) && !below(f.pkg, "internal/secret") {
+		if f.test || !usesSources(f.syntax) && !below(f.pkg, "internal/decide/secret") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -22,7 +22,7 @@ func TestSourcesFetchOnlyToShow(t *testing.T) {
 			return true
 		})
 	}
-	want := map[string]bool{"internal/secret/shown.go": true, "internal/secret/sourcetest/sourcetest.go": true}
+	want := map[string]bool{"internal/decide/secret/shown.go": true, "internal/decide/secret/sourcetest/sourcetest.go": true}
 	for _, path := range callers {
 		if !want[path] {
 			t.Errorf("%s fetches from a source by itself: what it shows somebody is looked for in no answer; call secret.FetchToShow", path)
@@ -38,7 +38,7 @@ func TestSourcesFetchOnlyToShow(t *testing.T) {
 // usesSources tells whether a file imports what has the type of sources.
 func usesSources(f *ast.File) bool {
 	for _, one := range f.Imports {
-		if strings.HasSuffix(one.Path.Value, `/internal/secret"`) {
+		if strings.HasSuffix(one.Path.Value, `/internal/decide/secret"`) {
 			return true
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
 // DefaultGatewayUID is the gateway's own user when no name is configured: a

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/environ"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/file"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/keyring"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/oauth"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/program"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/vault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/privatefile"
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/file"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/keyring"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/oauth"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/program"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/vault"
 )
 
 // Origin is where the client's secret comes from: exactly one of environment, file, command,

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool"
 )
 
 // TestNoToolTellsARunsSecret: a run has used a secret that its policy names at a host, where it had the host keep it

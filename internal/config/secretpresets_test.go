@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/file"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/file"
 )
 
 // TestSecretsOfPresets: a preset says all of its secret but where it comes from.

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/preset"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/placeholder"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/sigv4"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/policy/preset"
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
 // Secret is one that policies can name in credentials.inject. It is fetched before a run's first

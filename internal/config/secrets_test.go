@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/environ"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/file"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/keyring"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/program"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/file"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/keyring"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/program"
 )
 
 // loadedSecrets loads a file with these lines under secrets.

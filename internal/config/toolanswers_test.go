@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool"
 )
 
 // TestNoToolTellsASecretBeforeItsFirstUse: no tool's answer has the secret of any in it, also when

@@ -11,11 +11,11 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool/command"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool/endpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/tool"
-	"github.com/cofferdam-dev/cofferdam/internal/tool/command"
-	"github.com/cofferdam-dev/cofferdam/internal/tool/endpoint"
 )
 
 // Tool is a function of the host that sandboxes may call whose policies list it in

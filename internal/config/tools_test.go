@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool"
 )
 
 // readTools reads a configuration that is only tools.

@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/tool"
-	"github.com/cofferdam-dev/cofferdam/internal/tool/endpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool/endpoint"
 )
 
 // fetchTime bounds how long a call waits for the secrets of other tools.

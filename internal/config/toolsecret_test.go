@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool"
 )
 
 // TestEndpointsGetTheirSecret: in the header that the secret's declaration sets, read anew

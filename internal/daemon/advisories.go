@@ -3,7 +3,7 @@ package daemon
 import (
 	"context"
 
-	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"

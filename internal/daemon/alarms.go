@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/alarms"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )

@@ -7,14 +7,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/approval/webhook"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/webhook"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/store"

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // counting is a wire that counts requests as all do, and answers.

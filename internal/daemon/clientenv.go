@@ -4,10 +4,10 @@ import (
 	"maps"
 	"net/url"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // clientTimeout is how many seconds a package client waits for an answer: a person may

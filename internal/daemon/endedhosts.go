@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 

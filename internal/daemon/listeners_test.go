@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/unended"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/unended"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/unended"
-	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/unended"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // TestWhatNobodyFollowsEnds: of an earlier daemon at once, of this one after two looks; what is

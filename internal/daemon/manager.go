@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // tokens tells whose secret a request shows.

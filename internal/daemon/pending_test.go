@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 

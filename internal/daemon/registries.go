@@ -6,9 +6,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )

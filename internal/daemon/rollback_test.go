@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"

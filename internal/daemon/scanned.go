@@ -4,10 +4,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
 )

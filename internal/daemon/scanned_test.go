@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	carried "github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // keyDoor gives each request a key that no other one had.

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // markedTokens are tokens with a mark beside their file: it is there before the first of them

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // TestTokensThatAreGone: a file of tokens that was lost, or emptied, is refused where tokens were

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )

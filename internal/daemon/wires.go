@@ -5,13 +5,13 @@ import (
 	"os"
 
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
-	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // clients are those who speak to the daemon over the network, and what they may

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/inventory"
-	"github.com/cofferdam-dev/cofferdam/internal/inventory/all"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/inventory/all"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Bounds of what is read of one package's contents.

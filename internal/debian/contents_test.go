@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 func TestReleasesInsideOfPackages(t *testing.T) {

@@ -21,10 +21,10 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Bounds of one request.

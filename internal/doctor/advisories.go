@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // advisories tells whether the imported facts about packages can be read:

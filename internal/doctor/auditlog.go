@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // stale is how long a publishing that fails is no reason for a warning: it is

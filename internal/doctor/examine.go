@@ -3,7 +3,7 @@ package doctor
 import (
 	"context"
 
-	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/template"

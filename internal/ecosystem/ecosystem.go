@@ -31,7 +31,7 @@ package ecosystem
 import (
 	"io"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // Protocol is one registry's wire protocol. Implementations are stateless and

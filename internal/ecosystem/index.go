@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
 // MaxFiles bounds the files of one index page.

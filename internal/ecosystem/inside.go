@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 )
 
 // Inside is what a file brings, for a person who is asked about it: names as the

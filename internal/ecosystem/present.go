@@ -3,7 +3,7 @@ package ecosystem
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 )
 
 // Presenter is the optional ability of a protocol to tell a person what a

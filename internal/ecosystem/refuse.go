@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 )
 
 // The name by which refusals call this product.

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // forge is a host of repositories behind the gateway, and a person's directory with a clone.

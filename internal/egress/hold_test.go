@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // askingDoor has every name that fakeDoor does not have wait for a person.

@@ -17,13 +17,13 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // judgingDoor judges by a policy, and has its hosts' authority.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // passage is one connection of a guest to a host. The guest's first bytes tell which host it means;

@@ -5,11 +5,11 @@ import (
 	"net"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // awaitPush waits for a person's answer about a push; nil: it may be sent. If nobody has

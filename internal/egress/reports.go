@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"

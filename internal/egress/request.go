@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 )
 
 // requestTime bounds how long a guest's request for packages is looked up.

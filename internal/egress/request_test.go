@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )

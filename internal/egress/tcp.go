@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 

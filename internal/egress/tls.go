@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/tlshello"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )

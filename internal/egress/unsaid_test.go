@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
 )

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 )
 
 // maxWhy bounds the text of `cofferdam why`: a reply is one JSON frame.

@@ -3,7 +3,7 @@ package gateway
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // TestAReleaseIsClaimedOnce: its metadata is read once, also when it may not be read as things stand; when

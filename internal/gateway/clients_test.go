@@ -12,11 +12,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // road leads real clients on this host to the gateway by their real names: a

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )

@@ -13,12 +13,12 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	secretexchange "github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	secretexchange "github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 )
 

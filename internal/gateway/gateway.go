@@ -22,7 +22,7 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"

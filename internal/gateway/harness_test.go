@@ -19,10 +19,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )

@@ -4,10 +4,10 @@ import (
 	"errors"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // serveIndex answers with a project's page, judged for the guest's run.

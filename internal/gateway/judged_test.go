@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/advisory"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"

@@ -3,11 +3,11 @@ package gateway
 import (
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // A file that a guest asks for is located first, then verified, then judged. Each is a type

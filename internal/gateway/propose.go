@@ -6,14 +6,14 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // proposals are what agents ask for before anything fails.

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // handshakeTime bounds the TLS handshake of a guest.

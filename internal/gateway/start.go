@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/inventory"
-	"github.com/cofferdam-dev/cofferdam/internal/inventory/all"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/inventory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/inventory/all"
 
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 const (

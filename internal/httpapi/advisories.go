@@ -7,9 +7,9 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // advisoryRoutes are about imported facts about packages.

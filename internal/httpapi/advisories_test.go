@@ -17,11 +17,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/advisory"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token/tokentest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
 // installation is the API over a Unix socket, with a real log and database.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // reviewed is the API over a queue in memory.

@@ -7,12 +7,12 @@ import (
 	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // maxQuestion bounds a question about the log: lockfiles are in it, in base64.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/report"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 )
 
 // TestARunOfCallsIsSomebodys: a token that makes a sandbox for a run in which the host has made

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // TestARefusalDoesNotWaitForTheBody: a client that has sent nearly all of what is refused,

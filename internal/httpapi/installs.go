@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // TestFilesOfWhichAPolicyWasMade: a client that makes a policy of other files of the host is asked about these as about a policy

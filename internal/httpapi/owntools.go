@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool/endpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/tool"
-	"github.com/cofferdam-dev/cofferdam/internal/tool/endpoint"
 )
 
 // Bounds of the tools that a caller gives a sandbox.

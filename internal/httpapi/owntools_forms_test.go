@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/tool"
 )
 
 // TestOwnToolsSecrets: what a sandbox's own tool answers has neither its secret nor that of another

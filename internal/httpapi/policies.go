@@ -5,9 +5,9 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 )
 
 // maxPolicy bounds a policy document; real ones have a few kilobytes.

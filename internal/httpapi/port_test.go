@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 )
 
 // TestPort: a connection is one to the server inside, for the sandbox's owner and the

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // TestCausesAreTheOperators: who calls over the network reads the sentences, and what

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 

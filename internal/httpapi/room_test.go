@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // TestStalledBodiesHoldLittle: a token whose requests send much and then nothing is

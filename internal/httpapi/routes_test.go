@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token/tokentest"
 )
 
 // admitted is who may use which route, as it was decided: a route that changes

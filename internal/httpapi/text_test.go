@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 )
 
 // TestTextThatIsNone: a request that names something by what is no UTF-8 is 400, in bodies and in

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // unhurried is for how long a request is watched that must not be answered yet.

@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token/tokentest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
 // TestWhatNobodyTakesEnds: a route that streams, or that was upgraded, ends when its client over the network takes

@@ -3,7 +3,7 @@ package installer
 import (
 	"fmt"
 
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
 	processes "github.com/cofferdam-dev/cofferdam/internal/kit/process"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/process/processtest"
 )

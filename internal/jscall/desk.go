@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Door is what judges and records calls; *admission.Controller is one.

@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/planning"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // The effects of a release of a plan, beside the policy's own.

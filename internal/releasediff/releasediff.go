@@ -16,10 +16,10 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/linediff"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Bounds of what is told.

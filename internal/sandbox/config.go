@@ -7,10 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
@@ -22,7 +23,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 

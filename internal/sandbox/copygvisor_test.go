@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"

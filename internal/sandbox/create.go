@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 )
 

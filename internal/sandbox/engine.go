@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // The words by which a policy and a request can ask for more than an engine by its name.

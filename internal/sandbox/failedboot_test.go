@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/fake"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"

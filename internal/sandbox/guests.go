@@ -10,12 +10,12 @@ import (
 	"maps"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"

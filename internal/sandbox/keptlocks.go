@@ -10,10 +10,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 )
 
 // keptLocks are the lockfiles that sandboxes were made with, in files by their digests. Those of the

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // locked is a request of a token's with a lockfile that no other request has.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )

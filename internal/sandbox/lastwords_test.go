@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 

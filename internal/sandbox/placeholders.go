@@ -3,9 +3,9 @@ package sandbox
 import (
 	"maps"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
 // placeholders are what a sandbox is to hold in place of its policy's secrets, by their

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/environ"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/placeholder"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
 )
 
 const canary = "canary-of-the-host"

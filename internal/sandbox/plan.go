@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/attest"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"

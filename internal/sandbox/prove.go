@@ -17,10 +17,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/attest"
 	"github.com/cofferdam-dev/cofferdam/internal/attest/probe"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"

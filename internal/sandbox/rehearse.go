@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"

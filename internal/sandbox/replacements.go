@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
 // replacements are the documents of policies that were put in the place of others, and

@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/expiry"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )

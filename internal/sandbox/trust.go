@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Trust has a sandbox that runs trust the authority of hosts whose requests are judged

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/building"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/building"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission/building"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/building"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // Release is one of the self-test's own packages.

@@ -14,8 +14,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/checkpoint"
 )
 
 // Link is one checked link of the chain. Detail says what is wrong, and what

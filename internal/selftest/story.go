@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
 // findRecords returns the records of a kind and outcome about a package, "" for those

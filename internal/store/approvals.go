@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // approvalSchema are the migrations of the approval queue's file. Never change

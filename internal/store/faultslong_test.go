@@ -17,10 +17,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // writerDir tells a test program that it is the one that writes, and where.

@@ -9,8 +9,8 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // tokenSchema are the migrations of the tokens' file. Never change one that was

@@ -7,9 +7,9 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/loglimit"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Names of what a log line says.

@@ -3,7 +3,7 @@ package template
 import (
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // pin is an artifact and where its files go in the tree.

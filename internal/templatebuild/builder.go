@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"

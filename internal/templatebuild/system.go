@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"

@@ -20,8 +20,8 @@ import (
 	"net/netip"
 	"net/url"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Config is one upstream. It is made on the host (package discover, or the

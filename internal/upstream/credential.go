@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // credentials are the texts by which the upstream, and the proxy on the way to it, know this

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Itself is the guest (see package fairqueue) for whom a gateway asks what no sandbox has it

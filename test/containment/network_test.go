@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // TestContainment is all cases on one stage.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 
 	"github.com/cofferdam-dev/cofferdam/client"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
 )
 
 // TestSumsAreReadAsGoDoes: go writes a go.sum again when it adds a line, with what it has understood of the others. That and nothing

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	wants "github.com/cofferdam-dev/cofferdam/internal/manifest"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // planner is a client that plans an installation.

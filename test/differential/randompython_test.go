@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // wheel is a wheel with some files, and at most two oddities.

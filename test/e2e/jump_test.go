@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // TestAJumpOfTheClock: a daemon that starts where the wall clock is a month ahead of the

@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/cofferdam-dev/cofferdam/internal/policy/preset"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/preset"
 )
 
 // The hosts of models' APIs for which models stands in.

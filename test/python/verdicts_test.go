@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/policy/conversion"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/conversion"
 )
 
 // evaluator has the toolkit judge: a line for each document, with its contexts; the answer

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token/tokentest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
-	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
-	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
 func newRun() string { return rand.Text() }

@@ -18,9 +18,9 @@ type line struct{ file, behind, text string }
 // lines are all that the toys change in files that are there.
 func lines() []line {
 	return []line{
-		{"internal/pkgref/family.go", "		rustFamily{},", "		toyFamily{},"},
-		{"internal/lockfile/parse.go", `		"go.work.sum":`, `		"toy.lock": readToy,`},
-		{"internal/lockfile/formats_test.go", `		"*.txt":`, `		"toy.lock": toyFormat(),`},
+		{"internal/decide/pkgref/family.go", "		rustFamily{},", "		toyFamily{},"},
+		{"internal/decide/lockfile/parse.go", `		"go.work.sum":`, `		"toy.lock": readToy,`},
+		{"internal/decide/lockfile/formats_test.go", `		"*.txt":`, `		"toy.lock": toyFormat(),`},
 		{"internal/ecosystem/all/all.go", `/internal/ecosystem/pypi"`, `	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/toy"`},
 		{"internal/ecosystem/all/all.go", "		pypi.New(),", "		toy.New(),"},
 		{"internal/installer/all/all.go", `/internal/installer/pnpm"`, `	"github.com/cofferdam-dev/cofferdam/internal/installer/toy"`},
@@ -55,8 +55,8 @@ func TestAToyIsAFolderAndALine(t *testing.T) {
 	b := built{t, root, overlay}
 	b.run(root, "go", "build", "-overlay", overlay, "-o", os.DevNull, "./cmd/cofferdam")
 	b.run(root, "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-run", "AToy",
-		"./internal/gateway", "./internal/plan", "./internal/admission/claims", "./internal/engine/all")
-	b.run(root, "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-run", "Traits|Formats", "./internal/pkgref", "./internal/lockfile")
+		"./internal/gateway", "./internal/plan", "./internal/decide/admission/claims", "./internal/engine/all")
+	b.run(root, "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-run", "Traits|Formats", "./internal/decide/pkgref", "./internal/decide/lockfile")
 	for _, folder := range []string{"ecosystem", "installer", "engine"} {
 		b.conforms("./internal/" + folder + "/toy")
 	}

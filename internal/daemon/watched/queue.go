@@ -3,8 +3,8 @@ package watched
 import (
 	"context"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // The most that is read of a .mod and of a .info; the largest real ones have

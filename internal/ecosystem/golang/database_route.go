@@ -11,9 +11,9 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // databases is the folder of a proxy below which it relays databases.

@@ -9,11 +9,11 @@ import (
 
 	"golang.org/x/mod/module"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // FuzzRoute: what is understood is canonical, and asking the upstream for it

@@ -28,8 +28,8 @@ package golang
 import (
 	"golang.org/x/mod/module"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // toolchain is the module whose versions are Go toolchains.

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/mod/semver"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // formList is the one form of a page.

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/mod/zip"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 var sumText = regexp.MustCompile(`^h1:[A-Za-z0-9+/]{43}=$`)

@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // publicKey is the key of the public database as Go's own distribution has it,

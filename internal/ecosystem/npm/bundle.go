@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // bundledScript stands for what packages inside the package run: npm runs their

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/digest"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // maxPackageJSON bounds a package.json; the largest real ones have some

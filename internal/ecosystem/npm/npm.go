@@ -24,8 +24,8 @@ package npm
 import (
 	"net/url"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // The media types of a packument.

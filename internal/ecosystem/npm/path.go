@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // scopeSlash finds the encoded slash of a scoped name, the only encoding of a

@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // ranSuffix ends the name of a package whose install scripts ran apart. With it the name is

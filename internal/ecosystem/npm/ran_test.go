@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // ranFile is what is offered in the place of foo 1.0.0, which runs something.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 const noticeHeader = "npm-notice"

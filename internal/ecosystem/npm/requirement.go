@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // maxRequirements bounds the requirements of one release; the largest real

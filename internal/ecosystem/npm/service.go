@@ -3,8 +3,8 @@ package npm
 import (
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // The answers that the gateway itself gives to an audit: nothing, in the form that each

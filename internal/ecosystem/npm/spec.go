@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // packedFile is how npm tells a file from a tag. Written once; regexps are

@@ -3,8 +3,8 @@ package npm
 import (
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 const latestTag = "latest"

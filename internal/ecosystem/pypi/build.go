@@ -11,9 +11,9 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/suspect"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // Bounds of what is kept of a source distribution to tell what its build runs.

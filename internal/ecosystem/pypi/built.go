@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // builtTags are the end of the name of what is built of a source distribution. Its tags are

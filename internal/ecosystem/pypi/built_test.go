@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // TestBuilt: what is built of a source distribution has a name of its own, beside it, and

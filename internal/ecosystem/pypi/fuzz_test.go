@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 func FuzzRoute(f *testing.F) {

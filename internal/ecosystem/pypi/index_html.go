@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
 )
 
 // maxTag bounds one HTML tag; a page's are some hundred bytes.

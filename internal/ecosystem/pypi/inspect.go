@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // The findings that are recorded of wheels. None of them refuses a wheel: editable

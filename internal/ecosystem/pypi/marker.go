@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // marker is the condition of a requirement, read for its extras alone: what it asks of

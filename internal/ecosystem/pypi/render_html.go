@@ -3,8 +3,8 @@ package pypi
 import (
 	"html"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 func renderHTML(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []byte {

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 const fooInfo = "Metadata-Version: 1.1\nName: foo\nVersion: 1.0\nSummary: does things\nHome-page: https://foo.example\nAuthor: Ann\nAuthor-email: UNKNOWN\nMaintainer: UNKNOWN\nLicense: UNKNOWN\nClassifier: License :: OSI Approved :: MIT License\nDescription: no header\n\nName: x\n"

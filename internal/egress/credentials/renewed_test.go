@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // renewingDoor gives api.example the newest value, and tells of all others.

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/expression"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 )
 
 // holdToTerms has a request keep to its terms, and a push that a person is asked about wait: it is

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
 )
 
 // Bounds of an encoded body in which keys are looked for, in bytes. A longer one is refused.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/gitwire"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
-	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 )
 
 // Exchange sees what a connection's requests and their answers are. It may change them.

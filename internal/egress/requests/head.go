@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httpqueue"
 )

@@ -8,9 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/expression"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
 )
 
 // searchTime is how long patterns may be looked for in one request. A body of the longest kind, of random

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/expression"
 )
 
 // TestOnlyASearchsOwnTimeIsToldAsItsBound: a request may have a deadline of its own, before or behind it.

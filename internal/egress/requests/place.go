@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"

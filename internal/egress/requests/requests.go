@@ -22,10 +22,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httpqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Bounds of what is read of requests and answers.

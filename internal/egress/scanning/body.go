@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/redact"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/redact"
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // pieceSize is how much of a body is read at a time.

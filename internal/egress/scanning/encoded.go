@@ -5,8 +5,8 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
 )
 
 // Bounds of bodies of which a server reads something else than is written. A longer one is

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // recordTime bounds how long the door takes to record what was found.

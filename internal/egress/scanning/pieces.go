@@ -5,8 +5,8 @@ import (
 	"io"
 	"sort"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
 )
 
 // joined is a body in pieces with their lengths, in which a value may lie over two of them. The

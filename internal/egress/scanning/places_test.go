@@ -3,7 +3,7 @@ package scanning
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
 )
 
 // TestEveryPlaceHasAStep: a place that is added to the list is looked at, or nothing leaves.

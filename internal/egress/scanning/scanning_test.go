@@ -22,13 +22,13 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/personal"
-	"github.com/cofferdam-dev/cofferdam/internal/dlp/secrets"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/placeholder"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
 )
 
 const (

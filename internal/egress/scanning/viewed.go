@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dlp"
-	"github.com/cofferdam-dev/cofferdam/internal/requestparts"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/requestparts"
 )
 
 // viewed is a body that is looked through, while it passes, in the ways in which servers may take it

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 const content = "the bytes of a file"

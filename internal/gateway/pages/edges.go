@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 )
 

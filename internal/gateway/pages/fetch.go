@@ -6,10 +6,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 
-	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
 // Judged is a page with the door's verdict on each of its files. Only Judge makes

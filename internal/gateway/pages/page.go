@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/memo"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fairqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/lru"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Door gives verdicts on pages, and is told what their releases require.

@@ -3,7 +3,7 @@ package pages
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // A line of releases has an epoch: where all of epoch 1 is withheld, what is shown of

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
-	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/coalesce"
 )

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/namedpolicy"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 func TestSecret(t *testing.T) {

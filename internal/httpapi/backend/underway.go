@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // Bounds of the requests that are under way at one time. One that follows something (a command, a watch,

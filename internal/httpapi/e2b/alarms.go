@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/alarms"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 

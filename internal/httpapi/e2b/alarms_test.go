@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 )
 
 // alarmLog is a log of which each record is an alarm of the box, or of another.

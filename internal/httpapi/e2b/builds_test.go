@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"

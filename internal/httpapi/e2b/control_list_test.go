@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 type listed struct {

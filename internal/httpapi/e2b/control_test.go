@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 func TestWhoMayCall(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/alarms"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // serves lets a handler be a server on a port of the box.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 )
 
 // apiKey finds this daemon's own tokens, by their form.

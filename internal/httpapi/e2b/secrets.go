@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
 // secretInfo is what clients may know of a secret, which is never its value.

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 )
 
 // Tokens tells whose a secret is. *token.Book is one.

@@ -11,8 +11,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/mcp"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // tokens are two clients, by their secrets.

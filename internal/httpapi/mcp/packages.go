@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )

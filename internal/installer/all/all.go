@@ -3,13 +3,13 @@
 package all
 
 import (
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/gocmd"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pnpm"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/uv"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 

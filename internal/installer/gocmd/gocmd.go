@@ -4,8 +4,8 @@ package gocmd
 import (
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // The names of what comes out of a sandbox.

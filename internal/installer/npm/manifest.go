@@ -12,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Manifests implements installer.ManifestReader. pnpm reads the same ones.

@@ -4,8 +4,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // addDefaultBuild adds what clients build a project with that doesn't say it: setuptools, and of pip before 23.1, which Debian 12 has,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // askDefault prints the index that pip uses when nothing is configured.

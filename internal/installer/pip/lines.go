@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // requirementsFormat reads requirements files, as pip does.

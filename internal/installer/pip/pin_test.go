@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // TestPin: one release goes into a requirements.txt, and all else in it

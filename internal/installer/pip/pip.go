@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // RequirementsFile is what a list of requirements with hashes is called.

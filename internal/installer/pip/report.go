@@ -7,10 +7,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // report is what is read of pip's installation report, version 1. Members that

@@ -4,9 +4,9 @@ package pnpm
 import (
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/npm"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // lockName is the lockfile.

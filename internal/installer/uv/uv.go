@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/pip"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // lockName is a project's lockfile.

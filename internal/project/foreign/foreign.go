@@ -10,9 +10,9 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/conversion"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
-	"github.com/cofferdam-dev/cofferdam/internal/policy/conversion"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	record "github.com/cofferdam-dev/cofferdam/internal/admission/provenance"
+	record "github.com/cofferdam-dev/cofferdam/internal/decide/admission/provenance"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"

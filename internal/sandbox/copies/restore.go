@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/faultpoint"

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Mount is a host path that somebody asked to see inside.

@@ -1,6 +1,6 @@
 package outputscan
 
-import "github.com/cofferdam-dev/cofferdam/internal/dlp"
+import "github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
 
 // scannedStream is the scanner of one stream of bytes, which begins anew after a gap.
 type scannedStream struct {

@@ -3,8 +3,8 @@ package quota_test
 import (
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // TestOneOwnerLeavesAPart: whatever one token asks for, the others' part stays, in each of the ways in which a

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // Share is what one sandbox has, or wants. The zero Token has no quota.

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 func refused(t *testing.T, err error, words ...string) {

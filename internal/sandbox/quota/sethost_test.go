@@ -3,8 +3,8 @@ package quota_test
 import (
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
-	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // TestSetHost: a new bound counts for what comes, and takes nothing from who has it.

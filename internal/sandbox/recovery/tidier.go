@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"

@@ -3,7 +3,7 @@ package suspend
 import (
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
 // Hold is something that the sandbox waits for.

@@ -16,8 +16,8 @@ import (
 	"net"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 )
 

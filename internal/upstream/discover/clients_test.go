@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/doctor"
 	"github.com/cofferdam-dev/cofferdam/test/vm/report"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
 // TestAToyIsChosen: a policy can name the engine, and it is refused what it does not

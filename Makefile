@@ -19,7 +19,7 @@ FLAGS    := -count=1 -p 4 -vet=off -trimpath -ldflags=-s
 STATIC   := CGO_ENABLED=0
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|isolation|sdk)')
 # These take longest, and begin first: else the last of them runs alone at the end.
-LONGEST  := ./internal/sandbox ./cmd/cofferdam ./test/differential/... ./internal/gateway ./internal/egress ./internal/engine/gvisor ./internal/guest ./internal/httpapi/e2b ./internal/engine/runc
+LONGEST  := ./internal/sandbox ./cmd/cofferdam ./test/differential/... ./internal/packages/gateway ./internal/egress ./internal/engine/gvisor ./internal/guest ./internal/httpapi/e2b ./internal/engine/runc
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)

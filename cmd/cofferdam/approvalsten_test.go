@@ -19,10 +19,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/npm"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/pypi"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/gateway"
 )
 
 // specimen is a package that a person has to decide about.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
-	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

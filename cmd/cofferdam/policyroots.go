@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/manifest"
 )
 
 // projectWants are what a project's files ask for.

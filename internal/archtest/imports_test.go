@@ -61,7 +61,7 @@ func layers() []struct {
 		{"internal/decide/secret/*", 2},
 		{"internal/decide/secret", 1},
 		{"internal/kit/channel", 1},
-		{"internal/cache", 1},
+		{"internal/packages/cache", 1},
 		{"internal/cgroup", 1},
 		{"internal/authority", 2},
 		{"internal/keeper", 2},
@@ -79,31 +79,31 @@ func layers() []struct {
 		{"internal/decide/refusal", 1},
 		{"internal/sshserver", 1},
 		{"internal/kit/fairqueue", 0},
-		{"internal/upstream", 1},
+		{"internal/packages/upstream", 1},
 		{"internal/template", 3},
-		{"internal/debian", 3},
+		{"internal/packages/debian", 3},
 		{"internal/decide/lockfile", 3},
-		{"internal/manifest", 3},
-		{"internal/installer/all", 5},
-		{"internal/installer", 4},
+		{"internal/packages/manifest", 3},
+		{"internal/packages/installer/all", 5},
+		{"internal/packages/installer", 4},
 		{"internal/decide/advisory", 3},
 		{"internal/decide/approval", 3},
 		{"internal/decide/tool", 1},
 		{"internal/decide/token", 3},
 		{"internal/decide/namedpolicy", 3},
 		{"internal/store", 6},
-		{"internal/archive", 1},
+		{"internal/packages/archive", 1},
 		{"internal/decide/evidence", 1},
 		{"internal/decide/door", 2},
 		{"internal/decide/admission", 4},
-		{"internal/ecosystem", 4},
-		{"internal/releasediff", 5},
+		{"internal/packages/ecosystem", 4},
+		{"internal/packages/releasediff", 5},
 		{"internal/sandbox", 5},
-		{"internal/plan", 5},
+		{"internal/packages/plan", 5},
 		{"internal/jscall", 5},
 		{"internal/interpreter", 5},
 		{"internal/templatebuild", 5},
-		{"internal/gateway", 5},
+		{"internal/packages/gateway", 5},
 		{"internal/egress", 5},
 		{"internal/config", 6},
 		{"internal/httpapi", 6},
@@ -158,16 +158,16 @@ func TestImportsPointDown(t *testing.T) {
 // strangers are pairs that must not know each other, whatever their layers.
 func TestStrangers(t *testing.T) {
 	strangers := []struct{ from, to, why string }{
-		{"internal/gateway", "internal/egress", "streams and registries meet in the composition root"},
-		{"internal/egress", "internal/gateway", "streams and registries meet in the composition root"},
-		{"internal/gateway", "internal/sandbox", "the gateway knows a sandbox by its id only"},
-		{"internal/sandbox", "internal/gateway", "the gateway is another process"},
-		{"internal/ecosystem", "internal/upstream", "a protocol never fetches"},
-		{"internal/ecosystem", "internal/cache", "a protocol never stores"},
-		{"internal/gateway", "internal/ecosystem/pypi", "the gateway knows ecosystems by their contract"},
-		{"internal/gateway", "internal/ecosystem/npm", "the gateway knows ecosystems by their contract"},
-		{"internal/gateway", "internal/ecosystem/golang", "the gateway knows ecosystems by their contract"},
-		{"internal/decide/admission", "internal/ecosystem", "decisions know no protocol"},
+		{"internal/packages/gateway", "internal/egress", "streams and registries meet in the composition root"},
+		{"internal/egress", "internal/packages/gateway", "streams and registries meet in the composition root"},
+		{"internal/packages/gateway", "internal/sandbox", "the gateway knows a sandbox by its id only"},
+		{"internal/sandbox", "internal/packages/gateway", "the gateway is another process"},
+		{"internal/packages/ecosystem", "internal/packages/upstream", "a protocol never fetches"},
+		{"internal/packages/ecosystem", "internal/packages/cache", "a protocol never stores"},
+		{"internal/packages/gateway", "internal/packages/ecosystem/pypi", "the gateway knows ecosystems by their contract"},
+		{"internal/packages/gateway", "internal/packages/ecosystem/npm", "the gateway knows ecosystems by their contract"},
+		{"internal/packages/gateway", "internal/packages/ecosystem/golang", "the gateway knows ecosystems by their contract"},
+		{"internal/decide/admission", "internal/packages/ecosystem", "decisions know no protocol"},
 		{"internal/sandbox", "internal/engine/gvisor", "neutral code knows engines by their contract"},
 		{"internal/keeper", "internal/engine", "payloads are opaque to the keeper"},
 		{"cmd/cofferdam-guest", "internal/decide/policy", "the guest agent knows nothing of policy"},
@@ -245,7 +245,7 @@ func TestWhoKnowsTheDoorAlone(t *testing.T) {
 			}
 		}
 	}
-	for _, from := range []string{"internal/gateway", "internal/egress", "internal/telemetry"} {
+	for _, from := range []string{"internal/packages/gateway", "internal/egress", "internal/telemetry"} {
 		through := map[string]string{from: ""}
 		for todo := []string{from}; len(todo) > 0; todo = todo[1:] {
 			for _, next := range imports[todo[0]] {
@@ -269,10 +269,10 @@ func TestWhoKnowsTheDoorAlone(t *testing.T) {
 // TestOnlyDeliverySends: below the gateway one package alone sends content, and it has
 // none but what the door judged. Others send their own words, and rendered pages.
 func TestOnlyDeliverySends(t *testing.T) {
-	const home = "internal/gateway/delivery"
+	const home = "internal/packages/gateway/delivery"
 	sends := map[string]bool{}
 	for _, f := range tree(t) {
-		if f.test || !below(f.pkg, "internal/gateway") {
+		if f.test || !below(f.pkg, "internal/packages/gateway") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -362,10 +362,10 @@ func TestOnlyTelemetryMeasures(t *testing.T) {
 func TestPurity(t *testing.T) {
 	impure := map[string]bool{"os": true, "net": true, "net/http": true, "database/sql": true, "log": true, "log/slog": true, "os/exec": true, "syscall": true}
 	for _, f := range tree(t) {
-		if f.test || below(f.pkg, "internal/ecosystem/ecosystemtest") {
+		if f.test || below(f.pkg, "internal/packages/ecosystem/ecosystemtest") {
 			continue
 		}
-		if !below(f.pkg, "internal/decide/policy") && !below(f.pkg, "internal/decide/pkgref") && !below(f.pkg, "internal/ecosystem") && !below(f.pkg, "internal/egress/tlshello") && f.pkg != "internal/decide/gitwire" && f.pkg != "internal/decide/tool" {
+		if !below(f.pkg, "internal/decide/policy") && !below(f.pkg, "internal/decide/pkgref") && !below(f.pkg, "internal/packages/ecosystem") && !below(f.pkg, "internal/egress/tlshello") && f.pkg != "internal/decide/gitwire" && f.pkg != "internal/decide/tool" {
 			continue
 		}
 		for _, imp := range f.imports {

@@ -8,16 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	installers "github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	installers "github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
 )
 
 // isHome tells where ecosystems and installers may be named: their own folders and files,
 // what plays them for tests, and the list by which lockfiles are told.
 func isHome(f file) bool {
-	for _, parent := range []string{"internal/ecosystem/", "internal/installer/", "internal/decide/inventory/"} {
+	for _, parent := range []string{"internal/packages/ecosystem/", "internal/packages/installer/", "internal/decide/inventory/"} {
 		if strings.HasPrefix(f.pkg, parent) {
 			return true
 		}
@@ -88,7 +88,7 @@ func ofOthers() map[string]string {
 		"internal/decide/autorun/names.go":           "what tools run of a directory, be it an ecosystem's or not",
 		"internal/decide/autorun/follow/settings.go": "files in which checkers of code keep settings beside others",
 		"internal/decide/advisory/lookalike.go":      "words that are in many packages' names",
-		"internal/gateway/downloads.go":              "what clients fetch beside packages, by the last part of an address",
+		"internal/packages/gateway/downloads.go":     "what clients fetch beside packages, by the last part of an address",
 		"internal/interpreter/language.go":           "the languages of cells",
 		"internal/decide/policy/pycode/pycode.go":    "the language that it reads",
 		"internal/decide/policy/pycode/scan.go":      "what lines of a cell are not Python",

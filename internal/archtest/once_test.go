@@ -56,7 +56,7 @@ func TestOneCacheInMemory(t *testing.T) {
 		for _, imp := range f.imports {
 			// strangers.go has a queue: the oldest goes first, whatever is used. store.go forgets
 			// files, of which it passes over those that are open or can't be moved.
-			if imp == "container/list" && !below(f.pkg, "internal/kit/lru") && !strings.HasSuffix(f.path, "daemon/strangers.go") && f.path != "internal/cache/store.go" {
+			if imp == "container/list" && !below(f.pkg, "internal/kit/lru") && !strings.HasSuffix(f.path, "daemon/strangers.go") && f.path != "internal/packages/cache/store.go" {
 				t.Errorf("%s keeps a list of its own; a cache is lru.Cache", f.path)
 			}
 		}

@@ -27,19 +27,19 @@ func mayStart() map[string]string {
 	return map[string]string{
 		"cmd/cofferdam/domain.go": system, "cmd/cofferdam/ssh.go": "found by executable.LookPath", "cmd/cofferdam/mcpinstall.go": "it is only compared with this program",
 		"cmd/cofferdam/daemon.go": own, "internal/selftest/installation.go": own, "internal/daemon/role.go": own, "internal/daemon/keeper.go": own,
-		"internal/daemon/hostprograms.go": "it looks at what it finds", "internal/upstream/discover/asked.go": "discover.Clients.Apart looks at what is asked",
+		"internal/daemon/hostprograms.go": "it looks at what it finds", "internal/packages/upstream/discover/asked.go": "discover.Clients.Apart looks at what is asked",
 		"internal/doctor/runsc.go": engine, "internal/doctor/parts.go": system, "internal/engine/mounts/users.go": own, "internal/engine/mounts/disk.go": system,
 		"internal/engine/gvisor/stage.go": engine, "internal/engine/gvisor/capabilities.go": engine, "internal/engine/gvisor/elevate.go": engine,
 		"internal/engine/runc/flaws.go": system, "internal/engine/runc/stage.go": system, "internal/engine/runc/capabilities.go": system, "internal/engine/identity/identity.go": "it tells whether one is there, and runs none",
 		"internal/engine/microvm/stage.go": engine, "internal/engine/microvm/firestage.go": engine, "internal/engine/microvm/firecracker/program.go": engine,
 		"internal/engine/microvm/qemu.go": engine, "internal/engine/microvm/layout.go": system, "internal/engine/microvm/bundle.go": system,
-		"internal/keeper/cgroupexec.go": "what the daemon has it start", "internal/debian/apt.go": system, "internal/debian/contents.go": system,
+		"internal/keeper/cgroupexec.go": "what the daemon has it start", "internal/packages/debian/apt.go": system, "internal/packages/debian/contents.go": system,
 		"internal/template/aptoptions.go": system, "internal/template/tree.go": system, "internal/template/tool.go": system, "internal/template/skeletonimage.go": system,
 		"internal/guest/boot/boot.go": inside, "internal/guest/sudo.go": inside, "internal/guest/elevated.go": inside, "internal/keeper/reaper.go": "what the daemon has it start",
 		"internal/engine/fake/freezefiles.go": "of tests alone", "internal/engine/enginetest/roles.go": "of tests alone", "internal/engine/enginetest/syscalls.go": "of tests alone",
 		"internal/engine/enginetest/agent.go": "of tests alone", "internal/kit/process/processtest/namespace.go": "of tests alone",
 		"internal/sandbox/agenthome/agenthometest/homestest.go": "of tests alone",
-		"internal/installer/installertest/suite.go":             "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
+		"internal/packages/installer/installertest/suite.go":    "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func ownGoroutines() []string {
 	return []string{
 		"internal/kit/safego", "internal/guest", "internal/selftest", "internal/engine/enginetest",
-		"internal/httpapi/backend/backendtest", "internal/sandbox/agenthome/agenthometest", "internal/sandbox/journal/journaltest", "internal/upstream/liar",
+		"internal/httpapi/backend/backendtest", "internal/sandbox/agenthome/agenthometest", "internal/sandbox/journal/journaltest", "internal/packages/upstream/liar",
 	}
 }
 

@@ -19,10 +19,10 @@ func walksElsewhere() map[string]string {
 	return map[string]string{
 		"cmd/cofferdam/applyleads.go .FS":                     "one directory of the person's, of which no child is opened",
 		"cmd/cofferdam/applyoutside.go .FS":                   "one directory of the person's, of which no child is opened",
-		"internal/cache/parts.go filepath.WalkDir":            "the cache's own directory",
+		"internal/packages/cache/parts.go filepath.WalkDir":   "the cache's own directory",
 		"internal/daemon/load.go os.OpenRoot":                 "a directory of the daemon's own; what is in it is walked with bounds",
 		"internal/daemon/reader.go os.OpenRoot":               "the gateway's own directory; one file is opened by its digest, and its bytes are compared with that",
-		"internal/debian/contents.go os.OpenRoot":             "a directory that is being made",
+		"internal/packages/debian/contents.go os.OpenRoot":    "a directory that is being made",
 		"internal/engine/docker/ground.go os.OpenRoot":        "a sandbox's root before anything runs in it, in a directory of the engine's",
 		"internal/engine/gvisor/skeleton.go filepath.WalkDir": "a template's tree",
 		"internal/engine/gvisor/skeleton.go os.OpenRoot":      "a sandbox's root before anything runs in it",

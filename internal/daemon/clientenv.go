@@ -5,9 +5,9 @@ import (
 	"net/url"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 )
 
 // clientTimeout is how many seconds a package client waits for an answer: a person may

@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/landlock"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 )
 
 // dialerDocument is what the daemon tells a fresh dialer, on its standard input. No

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 )
 
 // TestWhereTheDialerIsLed: by the upstreams, their logs, addresses and proxies, and by the

@@ -19,8 +19,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
 )
 
 const (

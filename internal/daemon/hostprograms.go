@@ -14,7 +14,7 @@ import (
 	hostexec "github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/vouched"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
 )
 
 // FindRunsc looks where the configuration says, beside the binary, where `make

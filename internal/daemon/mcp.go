@@ -8,7 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/mcp"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 )
 
 // mcpPath is where agents speak the Model Context Protocol.

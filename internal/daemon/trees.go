@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/planning"
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 

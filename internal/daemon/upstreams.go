@@ -7,18 +7,18 @@ import (
 	"slices"
 	"strings"
 
-	installers "github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	installers "github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/all"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/all"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // findRegistries finds the upstreams. An ecosystem without one is no error: the

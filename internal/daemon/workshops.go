@@ -9,9 +9,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/building"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 )
 
 // workshops build source distributions and run install scripts, in sandboxes of their own: the door asks, the

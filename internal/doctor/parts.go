@@ -18,10 +18,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 func templates(ctx context.Context, in Inputs) []Check {

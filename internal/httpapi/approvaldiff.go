@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/releasediff"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/releasediff"
 )
 
 // KeptRelease is a file of a release by its bytes.

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/releasediff"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/releasediff"
 )
 
 // shelf has some files, and remembers what was looked at.

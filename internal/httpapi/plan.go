@@ -8,9 +8,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/plan"
 )
 
 // The bounds of the plans that are kept, which GET gives again; maxBecause bounds the bytes of a reason.

@@ -4,9 +4,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/debian"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/debian"
 )
 
 // install is what a command begins with that asks apt for packages. There is no apt in a

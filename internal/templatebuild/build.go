@@ -17,10 +17,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/debian"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/debian"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/pypi/pypitest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
 )
 
 // registryHost is the one name that sandboxes reach.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/archive"
 )
 
 // landing is what lies in a folder: content by path, files only.

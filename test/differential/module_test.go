@@ -10,8 +10,8 @@ import (
 	"golang.org/x/mod/module"
 	modzip "golang.org/x/mod/zip"
 
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/golang"
 )
 
 const modulePrefix = "example.com/foo@v1.0.0/"

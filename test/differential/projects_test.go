@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	wants "github.com/cofferdam-dev/cofferdam/internal/manifest"
+	wants "github.com/cofferdam-dev/cofferdam/internal/packages/manifest"
 )
 
 // planner is a client that plans an installation.

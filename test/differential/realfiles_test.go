@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
-	wants "github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
+	wants "github.com/cofferdam-dev/cofferdam/internal/packages/manifest"
 )
 
 // askedName is a package that a project asks for, as its client has it.

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/archive"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/archive"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/npm"
 )
 
 // desk is where archives are unpacked.

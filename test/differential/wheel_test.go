@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/pypi"
 )
 
 const wheelName = "foo-1.0-py3-none-any.whl"

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
 )
 
 // localUpstream is the configuration of an installation whose registry is a

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/golang/golangtest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/npm/npmtest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/pypi/pypitest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
 )
 
 // The registries of the bypasses, and the checksum database.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
 )
 
 // memoryGroup is the directory of the memory controller's group that a process is in, and the

@@ -20,7 +20,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
 )
 
 // The bounds to which two tenants beside each other are held.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
-	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/pypi/pypitest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
 )
 
 const (

@@ -3,7 +3,7 @@ package admission
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 
 	"github.com/google/go-cmp/cmp"
 

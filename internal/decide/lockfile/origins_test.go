@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/manifest"
 )
 
 // TestOriginsAsClientsWriteThem: each name that a lockfile has from elsewhere is listed, however old the format.

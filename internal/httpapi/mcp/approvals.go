@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
-	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/manifest"
 )
 
 // manifests notes the directories that a project's manifests name, if they are projects of such a client. A manifest that

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/manifest"
 )
 
 // Shown is a path of the host that a sandbox is shown.

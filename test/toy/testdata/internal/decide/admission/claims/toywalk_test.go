@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/admission/claims"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 

@@ -3,8 +3,8 @@
 
 GO       := $(CURDIR)/scripts/go
 BIN      := bin
-AGENT    := internal/guest/embedded/bin/cofferdam-guest
-STAGE    := internal/engine/embedded/bin/cofferdam-stage
+AGENT    := internal/sandboxes/guest/embedded/bin/cofferdam-guest
+STAGE    := internal/sandboxes/engine/embedded/bin/cofferdam-stage
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GVISOR   := $(shell sed -n 's/^require gvisor.dev\/gvisor //p' runsc/go.mod)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
@@ -19,7 +19,7 @@ FLAGS    := -count=1 -p 4 -vet=off -trimpath -ldflags=-s
 STATIC   := CGO_ENABLED=0
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|isolation|sdk)')
 # These take longest, and begin first: else the last of them runs alone at the end.
-LONGEST  := ./internal/sandbox ./cmd/cofferdam ./test/differential/... ./internal/packages/gateway ./internal/egress ./internal/engine/gvisor ./internal/guest ./internal/httpapi/e2b ./internal/engine/runc
+LONGEST  := ./internal/sandboxes/sandbox ./cmd/cofferdam ./test/differential/... ./internal/packages/gateway ./internal/egress ./internal/sandboxes/engine/gvisor ./internal/sandboxes/guest ./internal/httpapi/e2b ./internal/sandboxes/engine/runc
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/cgroup"
 )
 
 // bareBoot is the floor of a machine's create: the same QEMU, kernel, first root, template

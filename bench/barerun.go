@@ -15,7 +15,7 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/cgroup"
 )
 
 // bareRun is the floor of a create: the same runsc, root, mounts and limits,

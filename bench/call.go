@@ -13,8 +13,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	engines "github.com/cofferdam-dev/cofferdam/internal/engine/all"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
+	engines "github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/all"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 	callCrowd   = 1_000
 	callTarget  = 1.0 // ms
 	calledCode  = "1 + 1"
-	callsModule = "internal/engine/wasm/quickjs/quickjs.wasm"
+	callsModule = "internal/sandboxes/engine/wasm/quickjs/quickjs.wasm"
 )
 
 // measureCall makes calls: by the engine alone, and through the daemon with its policy and

@@ -13,11 +13,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/attest/probe"
-	"github.com/cofferdam-dev/cofferdam/internal/guest"
-	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/loglimit"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/attest/probe"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/guest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/guest/boot"
 )
 
 func main() {

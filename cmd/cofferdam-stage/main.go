@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/all/stages"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/all/stages"
 )
 
 func main() {

@@ -16,8 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 
 // applyFlags are those of `apply`.

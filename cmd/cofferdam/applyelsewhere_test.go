@@ -10,7 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 )
 
 // TestACopyIsAskedAboutWhereItIs: a copy lies on this host, and so does the sandbox in which it can change. Another daemon, which

@@ -14,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun/follow"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/treewalk"
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 )
 
 // mostNaming bounds a text that is looked through for names of files.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 )
 
 // TestAppliedThroughOtherSettingsOfThePerson: what the person's own programs start by themselves, because settings of

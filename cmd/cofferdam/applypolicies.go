@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 )
 
 // Bounds of what is looked into for policies: whoever was inside chose how many files there are,

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 )
 
 // TestSettingsInFilesOfOtherNames: what a checker of code obeys, which editors run while somebody types, stands

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/preset"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/mountpolicy"
 )
 
 // TestAgentsFilesAreKnownToStartThings: what a client of MCP or an agent that is known here

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 )
 
 // TestAnInstallThatIsGoneIsTold: a run that does nothing but install with pip has left nothing, and says how to have it

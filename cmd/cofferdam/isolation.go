@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/all"
 )
 
 // isolationFlag is what asks for an engine, by its name or by the strength of its wall. It

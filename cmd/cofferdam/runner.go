@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 )
 
 // runner is one `cofferdam run`, from the request to the sandbox's end, or one

@@ -16,7 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
-	"github.com/cofferdam-dev/cofferdam/internal/sshserver"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sshserver"
 )
 
 func newSSH() *cobra.Command {

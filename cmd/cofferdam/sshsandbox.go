@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/sshserver"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sshserver"
 )
 
 // hangUpTime bounds the last word to a command whose client has gone.

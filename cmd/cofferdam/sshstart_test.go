@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/sshserver"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sshserver"
 )
 
 // TestACommandThatStartsWhileItsSSHClientGoesIsHungUp: the daemon's answer is on its way when the server's

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 )
 
 // stopTimeout is how long a daemon may take to end.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 )
 
 // templateHints tells which template has a program that the sandbox has not. It is

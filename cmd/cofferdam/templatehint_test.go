@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 )
 
 // TestAbsentProgramsHaveAHint but on the template host, of which nobody here knows what is in their place.

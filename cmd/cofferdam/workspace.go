@@ -19,9 +19,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
-	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 
 // workspaceInside is where a sandbox has the copy.

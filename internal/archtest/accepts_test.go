@@ -9,11 +9,11 @@ import (
 // ownAccepts are the files that take what comes without package accept, and why they may.
 func ownAccepts() map[string]string {
 	return map[string]string{
-		"internal/keeper/uplink.go":     "streams of a channel, which take no descriptor",
-		"internal/guest/agent.go":       "the same, of its other end",
-		"internal/sshserver/server.go":  "channels of one client",
-		"internal/sshserver/forward.go": "the same",
-		"internal/daemon/clock.go":      "it accepts a time, and no connection",
+		"internal/sandboxes/keeper/uplink.go":     "streams of a channel, which take no descriptor",
+		"internal/sandboxes/guest/agent.go":       "the same, of its other end",
+		"internal/sandboxes/sshserver/server.go":  "channels of one client",
+		"internal/sandboxes/sshserver/forward.go": "the same",
+		"internal/daemon/clock.go":                "it accepts a time, and no connection",
 	}
 }
 
@@ -24,7 +24,7 @@ func TestAcceptingGoesOn(t *testing.T) {
 	seen := 0
 	own := ownAccepts()
 	for _, f := range tree(t) {
-		if f.test || !below(f.pkg, "internal") && !below(f.pkg, "cmd") || below(f.pkg, "internal/kit/accept") || below(f.pkg, "internal/engine/enginetest") || strings.HasSuffix(f.pkg, "test") {
+		if f.test || !below(f.pkg, "internal") && !below(f.pkg, "cmd") || below(f.pkg, "internal/kit/accept") || below(f.pkg, "internal/sandboxes/engine/enginetest") || strings.HasSuffix(f.pkg, "test") {
 			continue
 		}
 		takes, patient := accepting(f.syntax)

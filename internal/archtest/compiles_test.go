@@ -10,13 +10,13 @@ import (
 // it does.
 func TestExpressionsAreCompiledOnce(t *testing.T) {
 	homes := map[string]bool{ // that compile what is known at run time only, or once for all that follows
-		"internal/decide/dlp/secrets/secrets.go":         false,
-		"internal/decide/dlp/secrets/own.go":             false,
-		"internal/decide/dlp/personal/personal.go":       false,
-		"internal/sandbox/mountpolicy/patterns.go":       false, // an ignore file's, with bounds of how many and how long
-		"internal/config/plainly.go":                     false, // words a mistake in a file, before the program ends
-		"internal/engine/enginetest/syscalls.go":         false,
-		"internal/decide/lockfile/lockfiletest/suite.go": false,
+		"internal/decide/dlp/secrets/secrets.go":             false,
+		"internal/decide/dlp/secrets/own.go":                 false,
+		"internal/decide/dlp/personal/personal.go":           false,
+		"internal/sandboxes/sandbox/mountpolicy/patterns.go": false, // an ignore file's, with bounds of how many and how long
+		"internal/config/plainly.go":                         false, // words a mistake in a file, before the program ends
+		"internal/sandboxes/engine/enginetest/syscalls.go":   false,
+		"internal/decide/lockfile/lockfiletest/suite.go":     false,
 	}
 	atStart := 0
 	for _, f := range tree(t) {

@@ -20,7 +20,7 @@ func byName() map[string][]string {
 func TestSourcesAreOpenedByHostpath(t *testing.T) {
 	sources := 0
 	for _, f := range tree(t) {
-		if f.test || !below(f.pkg, "internal/engine") && !below(f.pkg, "internal/sandbox") {
+		if f.test || !below(f.pkg, "internal/sandboxes/engine") && !below(f.pkg, "internal/sandboxes/sandbox") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -156,16 +156,16 @@ func TestCommandLineOpensOnce(t *testing.T) {
 // is given most of the names, they are files.
 func followed() map[string]string {
 	return map[string]string{
-		"cmd/cofferdam/applyleads.go":      "what the person's settings lead to is brought over by name alone: to follow less would name less",
-		"cmd/cofferdam/applyoutside.go":    "the same",
-		"cmd/cofferdam/projectfiles.go":    "whether something is there, which is not read: to follow less would take it for absent",
-		"internal/engine":                  "places of Cofferdam's own; a source that somebody asked for has an identity",
-		"internal/engine/microvm":          "places of Cofferdam's own",
-		"internal/engine/mounts":           "places of Cofferdam's own",
-		"internal/engine/runc":             "places of Cofferdam's own",
-		"internal/kit/hostpath/executable": "which files decide what a program does: to follow less would look at fewer",
-		"internal/project":                 "settings, whose links are a part of what a person allows",
-		"internal/sandbox/agenthome":       "places of Cofferdam's own",
+		"cmd/cofferdam/applyleads.go":          "what the person's settings lead to is brought over by name alone: to follow less would name less",
+		"cmd/cofferdam/applyoutside.go":        "the same",
+		"cmd/cofferdam/projectfiles.go":        "whether something is there, which is not read: to follow less would take it for absent",
+		"internal/sandboxes/engine":            "places of Cofferdam's own; a source that somebody asked for has an identity",
+		"internal/sandboxes/engine/microvm":    "places of Cofferdam's own",
+		"internal/sandboxes/engine/mounts":     "places of Cofferdam's own",
+		"internal/sandboxes/engine/runc":       "places of Cofferdam's own",
+		"internal/kit/hostpath/executable":     "which files decide what a program does: to follow less would look at fewer",
+		"internal/project":                     "settings, whose links are a part of what a person allows",
+		"internal/sandboxes/sandbox/agenthome": "places of Cofferdam's own",
 	}
 }
 

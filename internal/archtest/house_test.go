@@ -42,7 +42,7 @@ func TestNoDrawers(t *testing.T) {
 // and the composition root may.
 func TestEngineNamesStayHome(t *testing.T) {
 	tech := regexp.MustCompile(`(?i)\b(runsc|gvisor|firecracker|docker|kubernetes|qemu)\b`)
-	neutral := []string{"internal/sandbox", "internal/decide/admission", "internal/packages/gateway", "internal/egress", "internal/kit/channel", "internal/keeper", "internal/decide/audit", "internal/decide/pkgref", "internal/kit/fault", "client"}
+	neutral := []string{"internal/sandboxes/sandbox", "internal/decide/admission", "internal/packages/gateway", "internal/egress", "internal/kit/channel", "internal/sandboxes/keeper", "internal/decide/audit", "internal/decide/pkgref", "internal/kit/fault", "client"}
 	for _, f := range tree(t) {
 		if f.test {
 			continue
@@ -56,7 +56,7 @@ func TestEngineNamesStayHome(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m := tech.Find(data); m != nil {
-				t.Errorf("%s names %q; only internal/engine/%s and the composition root may", f.path, m, strings.ToLower(string(m)))
+				t.Errorf("%s names %q; only internal/sandboxes/engine/%s and the composition root may", f.path, m, strings.ToLower(string(m)))
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func TestEngineNamesStayHome(t *testing.T) {
 func TestChildrenStayHome(t *testing.T) {
 	found := 0
 	for _, f := range tree(t) {
-		for _, parent := range []string{"internal/packages/ecosystem", "internal/packages/installer", "internal/decide/inventory", "internal/engine"} {
+		for _, parent := range []string{"internal/packages/ecosystem", "internal/packages/installer", "internal/decide/inventory", "internal/sandboxes/engine"} {
 			for _, imported := range f.imports {
 				child, in := strings.CutPrefix(imported, module+"/"+parent+"/")
 				if !in || below(child, "all") || child == "image" || child == "embedded" || strings.HasSuffix(child, "test") || f.test {

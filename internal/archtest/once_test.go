@@ -67,7 +67,7 @@ func TestOneCacheInMemory(t *testing.T) {
 func TestOneTableOfFaults(t *testing.T) {
 	const few = 4
 	for _, f := range tree(t) {
-		if f.test || below(f.pkg, "internal/kit/fault") || below(f.pkg, "internal/engine/enginetest") {
+		if f.test || below(f.pkg, "internal/kit/fault") || below(f.pkg, "internal/sandboxes/engine/enginetest") {
 			continue
 		}
 		for _, decl := range f.syntax.Decls {

@@ -15,15 +15,15 @@ import (
 
 // rooms are the packages that hold most of the system; those below them count, too.
 func rooms() []string {
-	return []string{"cmd/cofferdam", "internal/decide/admission", "internal/packages/gateway", "internal/httpapi", "internal/decide/policy", "internal/sandbox"}
+	return []string{"cmd/cofferdam", "internal/decide/admission", "internal/packages/gateway", "internal/httpapi", "internal/decide/policy", "internal/sandboxes/sandbox"}
 }
 
 // tangled are packages of which more runs back, with how many references at most. They may
 // only lose some.
 func tangled() map[string]int {
 	return map[string]int{
-		"internal/decide/policy/expression": 3,
-		"internal/sandbox/suspend":          5, // its files are the steps of one state machine
+		"internal/decide/policy/expression":  3,
+		"internal/sandboxes/sandbox/suspend": 5, // its files are the steps of one state machine
 	}
 }
 

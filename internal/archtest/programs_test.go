@@ -28,18 +28,18 @@ func mayStart() map[string]string {
 		"cmd/cofferdam/domain.go": system, "cmd/cofferdam/ssh.go": "found by executable.LookPath", "cmd/cofferdam/mcpinstall.go": "it is only compared with this program",
 		"cmd/cofferdam/daemon.go": own, "internal/selftest/installation.go": own, "internal/daemon/role.go": own, "internal/daemon/keeper.go": own,
 		"internal/daemon/hostprograms.go": "it looks at what it finds", "internal/packages/upstream/discover/asked.go": "discover.Clients.Apart looks at what is asked",
-		"internal/doctor/runsc.go": engine, "internal/doctor/parts.go": system, "internal/engine/mounts/users.go": own, "internal/engine/mounts/disk.go": system,
-		"internal/engine/gvisor/stage.go": engine, "internal/engine/gvisor/capabilities.go": engine, "internal/engine/gvisor/elevate.go": engine,
-		"internal/engine/runc/flaws.go": system, "internal/engine/runc/stage.go": system, "internal/engine/runc/capabilities.go": system, "internal/engine/identity/identity.go": "it tells whether one is there, and runs none",
-		"internal/engine/microvm/stage.go": engine, "internal/engine/microvm/firestage.go": engine, "internal/engine/microvm/firecracker/program.go": engine,
-		"internal/engine/microvm/qemu.go": engine, "internal/engine/microvm/layout.go": system, "internal/engine/microvm/bundle.go": system,
-		"internal/keeper/cgroupexec.go": "what the daemon has it start", "internal/packages/debian/apt.go": system, "internal/packages/debian/contents.go": system,
-		"internal/template/aptoptions.go": system, "internal/template/tree.go": system, "internal/template/tool.go": system, "internal/template/skeletonimage.go": system,
-		"internal/guest/boot/boot.go": inside, "internal/guest/sudo.go": inside, "internal/guest/elevated.go": inside, "internal/keeper/reaper.go": "what the daemon has it start",
-		"internal/engine/fake/freezefiles.go": "of tests alone", "internal/engine/enginetest/roles.go": "of tests alone", "internal/engine/enginetest/syscalls.go": "of tests alone",
-		"internal/engine/enginetest/agent.go": "of tests alone", "internal/kit/process/processtest/namespace.go": "of tests alone",
-		"internal/sandbox/agenthome/agenthometest/homestest.go": "of tests alone",
-		"internal/packages/installer/installertest/suite.go":    "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
+		"internal/doctor/runsc.go": engine, "internal/doctor/parts.go": system, "internal/sandboxes/engine/mounts/users.go": own, "internal/sandboxes/engine/mounts/disk.go": system,
+		"internal/sandboxes/engine/gvisor/stage.go": engine, "internal/sandboxes/engine/gvisor/capabilities.go": engine, "internal/sandboxes/engine/gvisor/elevate.go": engine,
+		"internal/sandboxes/engine/runc/flaws.go": system, "internal/sandboxes/engine/runc/stage.go": system, "internal/sandboxes/engine/runc/capabilities.go": system, "internal/sandboxes/engine/identity/identity.go": "it tells whether one is there, and runs none",
+		"internal/sandboxes/engine/microvm/stage.go": engine, "internal/sandboxes/engine/microvm/firestage.go": engine, "internal/sandboxes/engine/microvm/firecracker/program.go": engine,
+		"internal/sandboxes/engine/microvm/qemu.go": engine, "internal/sandboxes/engine/microvm/layout.go": system, "internal/sandboxes/engine/microvm/bundle.go": system,
+		"internal/sandboxes/keeper/cgroupexec.go": "what the daemon has it start", "internal/packages/debian/apt.go": system, "internal/packages/debian/contents.go": system,
+		"internal/sandboxes/template/aptoptions.go": system, "internal/sandboxes/template/tree.go": system, "internal/sandboxes/template/tool.go": system, "internal/sandboxes/template/skeletonimage.go": system,
+		"internal/sandboxes/guest/boot/boot.go": inside, "internal/sandboxes/guest/sudo.go": inside, "internal/sandboxes/guest/elevated.go": inside, "internal/sandboxes/keeper/reaper.go": "what the daemon has it start",
+		"internal/sandboxes/engine/fake/freezefiles.go": "of tests alone", "internal/sandboxes/engine/enginetest/roles.go": "of tests alone", "internal/sandboxes/engine/enginetest/syscalls.go": "of tests alone",
+		"internal/sandboxes/engine/enginetest/agent.go": "of tests alone", "internal/kit/process/processtest/namespace.go": "of tests alone",
+		"internal/sandboxes/sandbox/agenthome/agenthometest/homestest.go": "of tests alone",
+		"internal/packages/installer/installertest/suite.go":              "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
 	}
 }
 
@@ -84,9 +84,9 @@ func mayAskEnvironment() map[string]string {
 		"internal/daemon/hostprograms.go": cleaned, "internal/daemon/upstreams.go": "Registries leaves it out", "internal/decide/secret/program/program.go": cleaned,
 		"internal/decide/audit/publish/targets.go": cleaned, "cmd/cofferdam/ssh.go": cleaned, "cmd/cofferdam/doctor.go": "the doctor looks at each, and Registries leaves it out",
 		"cmd/cofferdam/policyregistries.go": "Registries leaves it out",
-		"internal/selftest/installation.go": own, "internal/keeper/cgroupexec.go": "what the daemon gave it",
-		"internal/guest/elevated.go": inside, "internal/guest/sudo.go": inside,
-		"internal/kit/process/processtest/namespace.go": tests, "internal/engine/enginetest/agent.go": tests,
+		"internal/selftest/installation.go": own, "internal/sandboxes/keeper/cgroupexec.go": "what the daemon gave it",
+		"internal/sandboxes/guest/elevated.go": inside, "internal/sandboxes/guest/sudo.go": inside,
+		"internal/kit/process/processtest/namespace.go": tests, "internal/sandboxes/engine/enginetest/agent.go": tests,
 	}
 }
 

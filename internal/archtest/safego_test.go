@@ -13,8 +13,8 @@ import (
 // own, and what only tests use.
 func ownGoroutines() []string {
 	return []string{
-		"internal/kit/safego", "internal/guest", "internal/selftest", "internal/engine/enginetest",
-		"internal/httpapi/backend/backendtest", "internal/sandbox/agenthome/agenthometest", "internal/sandbox/journal/journaltest", "internal/packages/upstream/liar",
+		"internal/kit/safego", "internal/sandboxes/guest", "internal/selftest", "internal/sandboxes/engine/enginetest",
+		"internal/httpapi/backend/backendtest", "internal/sandboxes/sandbox/agenthome/agenthometest", "internal/sandboxes/sandbox/journal/journaltest", "internal/packages/upstream/liar",
 	}
 }
 

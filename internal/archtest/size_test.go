@@ -20,9 +20,9 @@ const (
 func long() map[string]string {
 	return map[string]string{
 		"internal/httpapi.Server.routes":              "the table of /v1: a line for each call",
-		"internal/guest.reseeder":                     "the bytes of one small library, in their order",
+		"internal/sandboxes/guest.reseeder":           "the bytes of one small library, in their order",
 		"internal/decide/admission.summary.addRecord": "a case for each outcome that a record can have",
-		"internal/keeper.Server.dispatchTo":           "a case for each verb",
+		"internal/sandboxes/keeper.Server.dispatchTo": "a case for each verb",
 		"internal/decide/advisory.countEdits":         "one algorithm over three rows of a table",
 	}
 }

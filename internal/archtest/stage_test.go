@@ -8,7 +8,7 @@ import (
 // heavy is what takes long to begin with, and the stage, which starts with each sandbox,
 // can do without.
 var heavy = []string{
-	"internal/decide/policy", "internal/packages/gateway", "internal/decide/dlp", "internal/packages/ecosystem", "internal/httpapi", "internal/engine/wasm",
+	"internal/decide/policy", "internal/packages/gateway", "internal/decide/dlp", "internal/packages/ecosystem", "internal/httpapi", "internal/sandboxes/engine/wasm",
 	"github.com/santhosh-tekuri", "github.com/google/osv-scalibr", "github.com/prometheus", "github.com/spf13",
 	"github.com/modelcontextprotocol", "go.opentelemetry.io", "modernc.org",
 }
@@ -39,7 +39,7 @@ func TestTheStageCarriesLittle(t *testing.T) {
 		}
 	}
 	follow("cmd/cofferdam-stage")
-	if !seen["internal/engine/runc"] {
+	if !seen["internal/sandboxes/engine/runc"] {
 		t.Error("the imports were not followed")
 	}
 }

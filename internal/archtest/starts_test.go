@@ -10,9 +10,9 @@ import (
 // TestStartsHaveOneWay: who asks the keeper for a process must not take the end of his own context for
 // the process's. Begin sees to that; a sandbox that is nobody's yet is destroyed if its start fails.
 func TestStartsHaveOneWay(t *testing.T) {
-	homes := map[string]bool{"internal/sandbox/commands/begin.go": false, "internal/sandbox/commands/unclaimed.go": false}
+	homes := map[string]bool{"internal/sandboxes/sandbox/commands/begin.go": false, "internal/sandboxes/sandbox/commands/unclaimed.go": false}
 	for _, f := range tree(t) {
-		if f.test || below(f.pkg, "internal/engine/enginetest") {
+		if f.test || below(f.pkg, "internal/sandboxes/engine/enginetest") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -28,7 +28,7 @@ func TestStartsHaveOneWay(t *testing.T) {
 				return true // of a package, such as unix
 			}
 			if _, home := homes[f.path]; !home {
-				t.Errorf("%s asks the keeper for a process by itself; Table.beginProcess of internal/sandbox/commands does that", f.path)
+				t.Errorf("%s asks the keeper for a process by itself; Table.beginProcess of internal/sandboxes/sandbox/commands does that", f.path)
 			}
 			homes[f.path] = true
 			return true

@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/guest"
-	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/atomicfile"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/guest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/guest/embedded"
 )
 
 // emptyName is the file that is laid over hidden files of a mount.

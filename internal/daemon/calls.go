@@ -1,8 +1,8 @@
 package daemon
 
 import (
-	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
-	"github.com/cofferdam-dev/cofferdam/internal/jscall"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/all"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/jscall"
 )
 
 // startCalls makes what runs code without a sandbox. It compiles nothing before the first

@@ -9,12 +9,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/jscall"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/jscall"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 )
 

@@ -17,11 +17,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem"
 
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 )
 
 // gatewayClient speaks to the gateway as a package client in a sandbox does: a

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/all"
 )
 
 // TestClientsOfASandboxAreNotAsked: the machine's own clients are asked for their registries

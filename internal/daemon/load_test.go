@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostload"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/quota"
 )
 
 // TestPromisable: the factors are of this host's memory and processors, and none bounds nothing.

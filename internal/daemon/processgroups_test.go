@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/cgroup"
 )
 
 // TestWithoutGroups: where a daemon may make none, it says so in one line, with what to do, and

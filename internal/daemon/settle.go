@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 )
 
 // settler asks those who count something of sandboxes.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/embedded"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/embedded"
 )
 
 // selfLink leads to the program that runs, whatever has its name by now: an agent may have put something there.

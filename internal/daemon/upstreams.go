@@ -17,8 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/all"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 )
 
 // findRegistries finds the upstreams. An ecosystem without one is no error: the

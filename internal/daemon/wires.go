@@ -8,10 +8,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
-	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/debian"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/interpreter"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/templatebuild"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
-	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
 )
 
 // clients are those who speak to the daemon over the network, and what they may

@@ -13,13 +13,13 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/landlock"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 )
 
 // put writes a file of an imagined host.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
 )
 
 func engines(ctx context.Context, in Inputs) []Check {

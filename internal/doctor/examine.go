@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 )
 
 // Inputs are the parts of an installation that a report is about. A nil or

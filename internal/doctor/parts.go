@@ -20,7 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 )
 
 // TestStreamsThatAreRefusedUnheardAreOnRecord, whatever they are refused for: the first at once, and those of a while in one

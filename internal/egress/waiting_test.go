@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 )
 
 // TestAGuestHasNoMoreStreamsWaitThanItMayHave: while a gateway starts, streams that their guest has closed again wait on, so that one who opens

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/jscall"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/jscall"
 )
 
 // maxCallBody bounds a call's JSON, in which a byte of code may be six.

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/attest"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/attest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
 )
 
 // controls answers when all attempts were made, in a twin that counts against the quota of

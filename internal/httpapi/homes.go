@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/agenthome"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/agenthome"
 )
 
 // listHomes tells a user of the host which homes are theirs.

@@ -61,8 +61,8 @@ func export(ctx context.Context, repository, commit, work string) (*source, erro
 // embedded are the programs that go into the one binary, by their folders.
 func embedded() map[string]string {
 	return map[string]string{
-		"./cmd/cofferdam-guest": "internal/guest/embedded/bin/cofferdam-guest",
-		"./cmd/cofferdam-stage": "internal/engine/embedded/bin/cofferdam-stage",
+		"./cmd/cofferdam-guest": "internal/sandboxes/guest/embedded/bin/cofferdam-guest",
+		"./cmd/cofferdam-stage": "internal/sandboxes/engine/embedded/bin/cofferdam-stage",
 	}
 }
 

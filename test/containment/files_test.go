@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/cgroup"
 )
 
 // testInformation: nothing of what the invoker, the host, the daemon or the

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/gvisor"
 )
 
 // stageVariable tells the stage that it is one, and where the probe is.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/cgroup"
 )
 
 // memoryGroup is the directory of the memory controller's group that a process is in, and the

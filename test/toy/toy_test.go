@@ -25,8 +25,8 @@ func lines() []line {
 		{"internal/packages/ecosystem/all/all.go", "		pypi.New(),", "		toy.New(),"},
 		{"internal/packages/installer/all/all.go", `/internal/packages/installer/pnpm"`, `	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/toy"`},
 		{"internal/packages/installer/all/all.go", "		pip.New(),", "		toy.New(),"},
-		{"internal/engine/all/all.go", `/internal/engine/gvisor"`, `	"github.com/cofferdam-dev/cofferdam/internal/engine/toy"`},
-		{"internal/engine/all/all.go", "		gvisor.New(", "		toy.New(cfg.StateDir, k),"},
+		{"internal/sandboxes/engine/all/all.go", `/internal/sandboxes/engine/gvisor"`, `	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/toy"`},
+		{"internal/sandboxes/engine/all/all.go", "		gvisor.New(", "		toy.New(cfg.StateDir, k),"},
 	}
 }
 
@@ -55,7 +55,7 @@ func TestAToyIsAFolderAndALine(t *testing.T) {
 	b := built{t, root, overlay}
 	b.run(root, "go", "build", "-overlay", overlay, "-o", os.DevNull, "./cmd/cofferdam")
 	b.run(root, "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-run", "AToy",
-		"./internal/packages/gateway", "./internal/packages/plan", "./internal/decide/admission/claims", "./internal/engine/all")
+		"./internal/packages/gateway", "./internal/packages/plan", "./internal/decide/admission/claims", "./internal/sandboxes/engine/all")
 	b.run(root, "go", "test", "-vet=off", "-overlay", overlay, "-count=1", "-run", "Traits|Formats", "./internal/decide/pkgref", "./internal/decide/lockfile")
 	for _, folder := range []string{"ecosystem", "installer", "engine"} {
 		b.conforms("./internal/" + folder + "/toy")

@@ -162,14 +162,14 @@ func (w workshop) payload() string {
 	for _, program := range []string{"bin/cofferdam", "bin/runsc"} {
 		w.copied(filepath.Join(w.repo, program), filepath.Join(dir, program), 0o755)
 	}
-	w.copied(filepath.Join(w.repo, "internal/guest/embedded/bin/cofferdam-guest"), filepath.Join(dir, "bin/cofferdam-guest"), 0o755)
+	w.copied(filepath.Join(w.repo, "internal/sandboxes/guest/embedded/bin/cofferdam-guest"), filepath.Join(dir, "bin/cofferdam-guest"), 0o755)
 	w.copied(filepath.Join(w.repo, "packaging/systemd/cofferdam.service"), filepath.Join(dir, "cofferdam.service"), 0o644)
 	for _, name := range []string{"agent.py", "policy.yaml"} {
 		w.copied(filepath.Join(w.repo, "examples/demo", name), filepath.Join(dir, "examples/demo", name), 0o644)
 	}
 	w.put(filepath.Join(dir, "environment"), []byte("CHECKS=\""+os.Getenv("COFFERDAM_VM_CHECKS")+"\"\n"), 0o644)
 	w.run(w.repo, "go", "build", "-trimpath", "-ldflags=-s", "-o", filepath.Join(dir, "bin/prove"), "./test/vm/prove")
-	for _, suite := range []string{"internal/cgroup", "internal/engine/gvisor", "internal/engine/runc"} {
+	for _, suite := range []string{"internal/sandboxes/cgroup", "internal/sandboxes/engine/gvisor", "internal/sandboxes/engine/runc"} {
 		w.run(w.repo, "go", "test", "-c", "-vet=off", "-trimpath", "-ldflags=-s", "-o", filepath.Join(dir, suite, "suite.test"), "./"+suite)
 	}
 	return w.keep("payload", []string{w.digest(dir)}, func(path string) { w.disk("payload", dir, path, 600) })

@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
 

@@ -22,14 +22,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/fake"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/fake"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }

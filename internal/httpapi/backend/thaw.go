@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
 )
 
 // thawTimeout is how long a request waits for a sandbox that comes back from disk.

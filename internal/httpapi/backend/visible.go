@@ -2,7 +2,7 @@ package backend
 
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 )
 
 // Viewer tells which sandboxes are there for somebody. Every wire finds sandboxes with Find and

@@ -13,8 +13,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
-	"github.com/cofferdam-dev/cofferdam/internal/templatebuild"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/templatebuild"
 )
 
 // unrecorded is a log that nobody reads.

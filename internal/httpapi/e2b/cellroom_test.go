@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/interpreter"
 )
 
 // roomLeft is how much room the owner of the stage's sandbox has, in MiB.

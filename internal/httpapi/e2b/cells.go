@@ -10,10 +10,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/interpreter"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
 )
 
 // maxCell bounds the body of a request to the interpreter: a cell in which each byte is

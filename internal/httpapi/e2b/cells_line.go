@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/interpreter"
 )
 
 // sendLine writes one line. An error is a client that is gone.

@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/interpreter"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/commands"
 )
 
 // kernels are real ones, as processes of this machine. A cell with the word forbidden is refused.

@@ -20,7 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 )
 
 // house is a control plane over pretended sandboxes, with two clients.

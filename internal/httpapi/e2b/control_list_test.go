@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
 )
 
 type listed struct {

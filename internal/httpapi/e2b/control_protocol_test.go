@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 )
 
 // TestLongIDs: older clients write ID-CLIENT; both forms are one sandbox, on every

@@ -2,7 +2,7 @@ package e2b
 
 import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 )
 
 // The users that clients may name. The default one is the sandbox's own.

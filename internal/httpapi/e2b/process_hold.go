@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
 )
 
 // A hold and the streams of this wire.

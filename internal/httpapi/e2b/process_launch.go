@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 )
 
 // launch is what a client said about a command that only clients want back. A

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 )
 
 // wakeTarget lets a paused sandbox go on before a request that uses it, if its client

@@ -17,7 +17,7 @@ const ruleDownloads = "downloads"
 const elsewhere = "outside the registries, and no policy lets that in; docs/templates.md#downloads says how to have them"
 
 // sideDownloads says in words what the kinds are, in the plural. The guest
-// (internal/guest) points clients to them.
+// (internal/sandboxes/guest) points clients to them.
 func sideDownloads() map[string]string {
 	return map[string]string{
 		"chromedriver": "the builds of ChromeDriver",

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/mountpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 

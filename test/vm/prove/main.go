@@ -33,7 +33,7 @@ func checks() map[string]check {
 		report.UnitStarts: unitStarts, report.UnitSandboxed: unitSandboxed, report.Restart: restart, report.Killed: killed, report.Stop: stop,
 		report.RunGVisor: runGVisor, report.RunRunc: runRunc, report.Limits: limits, report.Processes: processes, report.Memory: memory,
 		report.Pause: pause, report.Snapshot: snapshot, report.Demo: demo, report.User: user,
-		report.CgroupSuite: suite("internal/cgroup"), report.RuncSuite: suite("internal/engine/runc"), report.GVisorSuite: suite("internal/engine/gvisor"),
+		report.CgroupSuite: suite("internal/sandboxes/cgroup"), report.RuncSuite: suite("internal/sandboxes/engine/runc"), report.GVisorSuite: suite("internal/sandboxes/engine/gvisor"),
 	}
 }
 

@@ -17,10 +17,10 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 )
 
 // Commands are the commands of one pretended sandbox: real processes of the

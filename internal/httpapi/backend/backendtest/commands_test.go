@@ -5,9 +5,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 )
 
 // TestFramesForAProcessThatIsGone: between the end of a process and the moment in which its exit is

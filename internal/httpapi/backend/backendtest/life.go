@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/journal"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
 )
 
 // Life makes boxes, pauses and copies them, and takes them away, as a manager

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
 )
 
 // People are who answer what boxes wait for. Safe for concurrent use.

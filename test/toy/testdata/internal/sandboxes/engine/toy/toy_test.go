@@ -1,0 +1,47 @@
+package toy_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/toy"
+)
+
+func TestMain(m *testing.M) { enginetest.Main(m) }
+
+func TestConformance(t *testing.T) {
+	enginetest.Suite(t, func(t *testing.T) *enginetest.Subject {
+		t.Helper()
+		dir, err := os.MkdirTemp("", "toy") //nolint:usetesting // A socket's path must be short.
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		k := enginetest.StartKeeper(t, filepath.Join(dir, "keeper.sock"))
+		own := toy.New(filepath.Join(dir, "state"), k)
+		reopen := func() engine.Engine { return toy.New(filepath.Join(dir, "state"), k) }
+		return &enginetest.Subject{
+			Engine: own, Reopen: reopen, Keeper: k, Files: true, Own: own.Own, Socket: filepath.Join(dir, "keeper.sock"),
+			Spec: func(id string) engine.Spec {
+				root := filepath.Join(dir, "root-"+id)
+				return engine.Spec{
+					ID: id, Root: engine.Root{Kind: engine.RootDir, Path: "/"},
+					Init: enginetest.PlainInit(t, root), Env: []string{"PATH=/bin:/usr/bin"},
+				}
+			},
+			Traces: func(id string) []string {
+				found, err := filepath.Glob(filepath.Join(dir, "state", "sandboxes", id, "*", "*"))
+				if err != nil {
+					t.Error(err)
+				}
+				return found
+			},
+		}
+	})
+}

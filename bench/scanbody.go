@@ -10,8 +10,8 @@ import (
 	asks "github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/placeholder"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/scanning"
 )
 
 // redacting is a door whose policy has secrets redacted in requests.

@@ -42,7 +42,7 @@ func TestNoDrawers(t *testing.T) {
 // and the composition root may.
 func TestEngineNamesStayHome(t *testing.T) {
 	tech := regexp.MustCompile(`(?i)\b(runsc|gvisor|firecracker|docker|kubernetes|qemu)\b`)
-	neutral := []string{"internal/sandboxes/sandbox", "internal/decide/admission", "internal/packages/gateway", "internal/egress", "internal/kit/channel", "internal/sandboxes/keeper", "internal/decide/audit", "internal/decide/pkgref", "internal/kit/fault", "client"}
+	neutral := []string{"internal/sandboxes/sandbox", "internal/decide/admission", "internal/packages/gateway", "internal/network/egress", "internal/kit/channel", "internal/sandboxes/keeper", "internal/decide/audit", "internal/decide/pkgref", "internal/kit/fault", "client"}
 	for _, f := range tree(t) {
 		if f.test {
 			continue

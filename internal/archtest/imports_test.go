@@ -47,7 +47,7 @@ func layers() []struct {
 		{"internal/kit/confine/seccomp", 0},
 		{"internal/kit/confine/landlock", 0},
 		{"api", 0},
-		{"internal/dialer", 1},
+		{"internal/network/dialer", 1},
 		{"internal/sandboxes/attest/probe", 1},
 		{"internal/sandboxes/attest", 2},
 		{"internal/decide/policy", 1},
@@ -63,7 +63,7 @@ func layers() []struct {
 		{"internal/kit/channel", 1},
 		{"internal/packages/cache", 1},
 		{"internal/sandboxes/cgroup", 1},
-		{"internal/authority", 2},
+		{"internal/network/authority", 2},
 		{"internal/sandboxes/keeper", 2},
 		{"internal/decide/inventory", 2},
 		{"internal/sandboxes/guest", 2},
@@ -104,7 +104,7 @@ func layers() []struct {
 		{"internal/sandboxes/interpreter", 5},
 		{"internal/sandboxes/templatebuild", 5},
 		{"internal/packages/gateway", 5},
-		{"internal/egress", 5},
+		{"internal/network/egress", 5},
 		{"internal/config", 6},
 		{"internal/httpapi", 6},
 		{"internal/doctor", 6},
@@ -158,8 +158,8 @@ func TestImportsPointDown(t *testing.T) {
 // strangers are pairs that must not know each other, whatever their layers.
 func TestStrangers(t *testing.T) {
 	strangers := []struct{ from, to, why string }{
-		{"internal/packages/gateway", "internal/egress", "streams and registries meet in the composition root"},
-		{"internal/egress", "internal/packages/gateway", "streams and registries meet in the composition root"},
+		{"internal/packages/gateway", "internal/network/egress", "streams and registries meet in the composition root"},
+		{"internal/network/egress", "internal/packages/gateway", "streams and registries meet in the composition root"},
 		{"internal/packages/gateway", "internal/sandboxes/sandbox", "the gateway knows a sandbox by its id only"},
 		{"internal/sandboxes/sandbox", "internal/packages/gateway", "the gateway is another process"},
 		{"internal/packages/ecosystem", "internal/packages/upstream", "a protocol never fetches"},
@@ -245,7 +245,7 @@ func TestWhoKnowsTheDoorAlone(t *testing.T) {
 			}
 		}
 	}
-	for _, from := range []string{"internal/packages/gateway", "internal/egress", "internal/telemetry"} {
+	for _, from := range []string{"internal/packages/gateway", "internal/network/egress", "internal/telemetry"} {
 		through := map[string]string{from: ""}
 		for todo := []string{from}; len(todo) > 0; todo = todo[1:] {
 			for _, next := range imports[todo[0]] {
@@ -365,7 +365,7 @@ func TestPurity(t *testing.T) {
 		if f.test || below(f.pkg, "internal/packages/ecosystem/ecosystemtest") {
 			continue
 		}
-		if !below(f.pkg, "internal/decide/policy") && !below(f.pkg, "internal/decide/pkgref") && !below(f.pkg, "internal/packages/ecosystem") && !below(f.pkg, "internal/egress/tlshello") && f.pkg != "internal/decide/gitwire" && f.pkg != "internal/decide/tool" {
+		if !below(f.pkg, "internal/decide/policy") && !below(f.pkg, "internal/decide/pkgref") && !below(f.pkg, "internal/packages/ecosystem") && !below(f.pkg, "internal/network/egress/tlshello") && f.pkg != "internal/decide/gitwire" && f.pkg != "internal/decide/tool" {
 			continue
 		}
 		for _, imp := range f.imports {

@@ -10,7 +10,7 @@ import (
 // with redact.Cut: a part of a secret has no form by which the log knows it.
 func TestRecordsAreMaskedBeforeTheyAreCut(t *testing.T) {
 	t.Parallel()
-	writers := []string{"internal/decide/admission", "internal/egress", "internal/packages/gateway", "internal/packages/ecosystem"}
+	writers := []string{"internal/decide/admission", "internal/network/egress", "internal/packages/gateway", "internal/packages/ecosystem"}
 	masked := 0
 	for _, f := range tree(t) {
 		if f.test || !slices.ContainsFunc(writers, func(w string) bool { return below(f.pkg, w) }) {

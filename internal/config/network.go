@@ -3,9 +3,9 @@ package config
 import (
 	"fmt"
 
-	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/privatefile"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/outbound"
 )
 
 // Network is about the names that policies list in network_allowlist. It opens none.

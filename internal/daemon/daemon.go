@@ -18,7 +18,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
@@ -35,6 +34,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/network/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/jscall"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dialer"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/landlock"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/network/dialer"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dialer"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+	"github.com/cofferdam-dev/cofferdam/internal/network/dialer"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 )
 

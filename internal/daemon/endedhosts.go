@@ -5,10 +5,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/network/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 )
 

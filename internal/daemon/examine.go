@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
@@ -19,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/network/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/checkpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/network/authority"
 )
 
 // TestWhatCanNotBeServedIsFound before anything is started, and New refuses the same.

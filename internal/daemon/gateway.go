@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
-	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/network/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
 )

@@ -17,9 +17,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/dialer"
-	"github.com/cofferdam-dev/cofferdam/internal/egress"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/landlock"
@@ -27,6 +24,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
+	"github.com/cofferdam-dev/cofferdam/internal/network/dialer"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 )

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
-	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/network/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 )
 

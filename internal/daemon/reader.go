@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/landlock"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/network/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/releasediff"

@@ -8,8 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/personal"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/credentials"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/scanning"
 )
 
 // scanned is what sees to the requests that a gateway carries: they are scanned before

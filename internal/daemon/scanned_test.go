@@ -10,7 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
-	carried "github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	carried "github.com/cofferdam-dev/cofferdam/internal/network/egress/requests"
 )
 
 // keyDoor gives each request a key that no other one had.

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/landlock"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/confine/seccomp"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/network/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"

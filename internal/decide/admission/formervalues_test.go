@@ -16,8 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
-	egressrequests "github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/credentials"
+	egressrequests "github.com/cofferdam-dev/cofferdam/internal/network/egress/requests"
 )
 
 const tokenPolicy = "network_allowlist: [ api.example ]\ncredentials: { inject: [ { host: api.example, secret: one } ] }\n"

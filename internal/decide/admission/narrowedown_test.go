@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
-	egressrequests "github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/credentials"
+	egressrequests "github.com/cofferdam-dev/cofferdam/internal/network/egress/requests"
 )
 
 // narrowings are what a narrower policy may say of tokenPolicy's secret.

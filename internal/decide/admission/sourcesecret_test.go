@@ -15,8 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/oauth"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/vault"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
-	carrying "github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/credentials"
+	carrying "github.com/cofferdam-dev/cofferdam/internal/network/egress/requests"
 )
 
 // The secrets that the daemon has for itself, and the sandbox never.

@@ -3,8 +3,8 @@ package httphead_test
 import (
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/network/egress/budget"
 )
 
 // TestAHeadIsCountedUntilItArrives, and not only until the one before it was told of.

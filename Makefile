@@ -19,7 +19,7 @@ FLAGS    := -count=1 -p 4 -vet=off -trimpath -ldflags=-s
 STATIC   := CGO_ENABLED=0
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|isolation|sdk)')
 # These take longest, and begin first: else the last of them runs alone at the end.
-LONGEST  := ./internal/sandboxes/sandbox ./cmd/cofferdam ./test/differential/... ./internal/packages/gateway ./internal/network/egress ./internal/sandboxes/engine/gvisor ./internal/sandboxes/guest ./internal/httpapi/e2b ./internal/sandboxes/engine/runc
+LONGEST  := ./internal/sandboxes/sandbox ./cmd/cofferdam ./test/differential/... ./internal/packages/gateway ./internal/network/egress ./internal/sandboxes/engine/gvisor ./internal/sandboxes/guest ./internal/serve/httpapi/e2b ./internal/sandboxes/engine/runc
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
 )
 
 // busyPython has as much in memory as an agent's interpreter has: about 20 MB

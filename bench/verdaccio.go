@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
 )
 
 // verdaccioVersion is a registry for npm that is often put between a company

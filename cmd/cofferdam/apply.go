@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 // applyFlags are those of `apply`.

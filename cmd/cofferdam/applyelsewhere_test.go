@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
 )
 
 // TestACopyIsAskedAboutWhereItIs: a copy lies on this host, and so does the sandbox in which it can change. Another daemon, which

@@ -13,9 +13,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/workspace"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/project"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 // mostNamed is how many places that have to be named are told of one by one.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
-	"github.com/cofferdam-dev/cofferdam/internal/store"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/store"
 )
 
 // approvals serves the real queue, over a real log: what it holds at first is in

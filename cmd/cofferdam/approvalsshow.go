@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 func newApprovalsShow() *cobra.Command {

@@ -15,9 +15,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/report"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 // copyFlags say which log's files are read in the place of the daemon's, and what of them is

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy/preset"
-	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/mountpolicy"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/project"
 )
 
 // TestAgentsFilesAreKnownToStartThings: what a client of MCP or an agent that is known here

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
 )
 
 // TestAnArchiveIsPutWhereOnlyItsOwnerReaches: not into the installation, not where an agent could write, through no

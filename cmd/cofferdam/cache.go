@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 func newCache() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
 )
 
 // TestAClockIsAcceptedAsItWasSeen: where nobody can be asked, the host's clock is accepted only by the time that somebody has

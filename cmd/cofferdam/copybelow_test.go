@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/project"
 )
 
 // TestCopyBelowAProject: "project allow" shows a person the ignore file, "which hides files of the directory

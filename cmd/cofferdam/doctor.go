@@ -11,10 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/advisory"
-	"github.com/cofferdam-dev/cofferdam/internal/doctor"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
@@ -23,6 +20,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/guest/embedded"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/doctor"
 )
 
 // doctorTimeout bounds the examination: it starts some programs.

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/plan"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 // mountHints tells of each argument that names something on the host which the

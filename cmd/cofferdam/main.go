@@ -5,7 +5,7 @@
 // Vocabulary: what a person reads goes to stderr, one line each with
 // "cofferdam:" in front; stdout belongs to the command that runs or to the
 // answer that was asked for. Text that a package, an agent or the daemon wrote
-// is made printable before a terminal sees it (internal/ui).
+// is made printable before a terminal sees it (internal/serve/ui).
 package main
 
 import (

@@ -10,11 +10,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi/mcp"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi/mcp"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 func newMCP() *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 // maxAnnounced bounds what is kept of what was said; one host misses a few things.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/project"
 )
 
 // TestPartsOutsideAreToldBeforeTheStart: by a run with a mount or a copy, by project show, and never by more lines than a person reads.

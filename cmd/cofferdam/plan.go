@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/packages/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/plan"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 // planFlags are what was typed. Those that runFlags has mean the same.

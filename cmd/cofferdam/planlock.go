@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/vouched"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/plan"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 // lockTarget is the file of --lock.

@@ -6,13 +6,13 @@ import (
 	"path"
 	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/discover"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/daemon"
 )
 
 // askedHere gives the registry that names of an ecosystem are asked of. An error says why it is not known.

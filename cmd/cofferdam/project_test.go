@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/project"
 )
 
 // TestTheAllowedPolicyIsUsed: what is written in the policy's place once it was found allowed

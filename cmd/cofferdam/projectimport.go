@@ -10,9 +10,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/project"
-	"github.com/cofferdam-dev/cofferdam/internal/project/foreign"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/project"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/project/foreign"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/ui"
 )
 
 // maxForeign bounds another tool's settings.

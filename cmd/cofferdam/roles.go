@@ -11,16 +11,16 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/dlp/secrets"
-	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/telemetry"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/all/stages"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/daemon"
 )
 
 // roleCommands are the commands that are the other roles of this binary. All

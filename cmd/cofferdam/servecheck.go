@@ -14,10 +14,10 @@ import (
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
-	"github.com/cofferdam-dev/cofferdam/internal/doctor"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/doctor"
 )
 
 // examine is `serve --check`: what a daemon would find, and whether it could serve.

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sshserver"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
 )
 
 func newSSH() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
 )
 
 // TestNoDaemonIsNoWordOfItsKeeper: only where nobody listens at the keeper's socket are there surely no sandboxes that have

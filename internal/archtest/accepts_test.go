@@ -13,7 +13,7 @@ func ownAccepts() map[string]string {
 		"internal/sandboxes/guest/agent.go":       "the same, of its other end",
 		"internal/sandboxes/sshserver/server.go":  "channels of one client",
 		"internal/sandboxes/sshserver/forward.go": "the same",
-		"internal/daemon/clock.go":                "it accepts a time, and no connection",
+		"internal/serve/daemon/clock.go":          "it accepts a time, and no connection",
 	}
 }
 

@@ -14,7 +14,7 @@ func TestExpressionsAreCompiledOnce(t *testing.T) {
 		"internal/decide/dlp/secrets/own.go":                 false,
 		"internal/decide/dlp/personal/personal.go":           false,
 		"internal/sandboxes/sandbox/mountpolicy/patterns.go": false, // an ignore file's, with bounds of how many and how long
-		"internal/config/plainly.go":                         false, // words a mistake in a file, before the program ends
+		"internal/serve/config/plainly.go":                   false, // words a mistake in a file, before the program ends
 		"internal/sandboxes/engine/enginetest/syscalls.go":   false,
 		"internal/decide/lockfile/lockfiletest/suite.go":     false,
 	}
@@ -58,9 +58,9 @@ func TestExpressionsAreCompiledOnce(t *testing.T) {
 // TestRequestsAreCounted: all of a request's lists are counted before a handler works through them: by
 // backend.ReadJSON, and wherever else a request is decoded.
 func TestRequestsAreCounted(t *testing.T) {
-	counting := map[string]bool{"internal/httpapi/e2b/connect_json.go": false, "internal/httpapi/mcp/tools.go": false}
+	counting := map[string]bool{"internal/serve/httpapi/e2b/connect_json.go": false, "internal/serve/httpapi/mcp/tools.go": false}
 	for _, f := range tree(t) {
-		if f.test || !below(f.pkg, "internal/httpapi") {
+		if f.test || !below(f.pkg, "internal/serve/httpapi") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {

@@ -164,7 +164,7 @@ func followed() map[string]string {
 		"internal/sandboxes/engine/mounts":     "places of Cofferdam's own",
 		"internal/sandboxes/engine/runc":       "places of Cofferdam's own",
 		"internal/kit/hostpath/executable":     "which files decide what a program does: to follow less would look at fewer",
-		"internal/project":                     "settings, whose links are a part of what a person allows",
+		"internal/serve/project":               "settings, whose links are a part of what a person allows",
 		"internal/sandboxes/sandbox/agenthome": "places of Cofferdam's own",
 	}
 }

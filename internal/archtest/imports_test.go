@@ -91,7 +91,7 @@ func layers() []struct {
 		{"internal/decide/tool", 1},
 		{"internal/decide/token", 3},
 		{"internal/decide/namedpolicy", 3},
-		{"internal/store", 6},
+		{"internal/serve/store", 6},
 		{"internal/packages/archive", 1},
 		{"internal/decide/evidence", 1},
 		{"internal/decide/door", 2},
@@ -105,15 +105,15 @@ func layers() []struct {
 		{"internal/sandboxes/templatebuild", 5},
 		{"internal/packages/gateway", 5},
 		{"internal/network/egress", 5},
-		{"internal/config", 6},
-		{"internal/httpapi", 6},
-		{"internal/doctor", 6},
-		{"internal/telemetry", 6},
-		{"internal/ui", 6},
-		{"internal/backup", 7},
-		{"internal/daemon", 7},
-		{"internal/project", 7},
-		{"internal/selftest", 7},
+		{"internal/serve/config", 6},
+		{"internal/serve/httpapi", 6},
+		{"internal/serve/doctor", 6},
+		{"internal/serve/telemetry", 6},
+		{"internal/serve/ui", 6},
+		{"internal/serve/backup", 7},
+		{"internal/serve/daemon", 7},
+		{"internal/serve/project", 7},
+		{"internal/serve/selftest", 7},
 		{"client", 1},
 		{"cmd", 8},
 		{"test", 9},
@@ -197,9 +197,9 @@ func wire() map[string]string {
 		"cmd/cofferdam":            "it speaks /v1 through the client",
 		"bench":                    "it measures through the client",
 		"test":                     "it tests through the client",
-		"internal/httpapi":         "it answers: types are converted here",
-		"internal/daemon":          "the composition root says which version answers",
-		"internal/selftest":        "it attacks from inside of a sandbox that it makes through the client",
+		"internal/serve/httpapi":   "it answers: types are converted here",
+		"internal/serve/daemon":    "the composition root says which version answers",
+		"internal/serve/selftest":  "it attacks from inside of a sandbox that it makes through the client",
 		"internal/decide/advisory": "what an import, a check and a review found is told as it is made, and read by nobody inside",
 	}
 }
@@ -220,7 +220,7 @@ func TestTheWiresTypesStayAtTheEdge(t *testing.T) {
 				}
 			}
 			if uses[home] = true; home == "" {
-				t.Errorf("%s imports api: give it a type of its own, and convert that in internal/httpapi", f.path)
+				t.Errorf("%s imports api: give it a type of its own, and convert that in internal/serve/httpapi", f.path)
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func TestWhoKnowsTheDoorAlone(t *testing.T) {
 			}
 		}
 	}
-	for _, from := range []string{"internal/packages/gateway", "internal/network/egress", "internal/telemetry"} {
+	for _, from := range []string{"internal/packages/gateway", "internal/network/egress", "internal/serve/telemetry"} {
 		through := map[string]string{from: ""}
 		for todo := []string{from}; len(todo) > 0; todo = todo[1:] {
 			for _, next := range imports[todo[0]] {
@@ -342,19 +342,19 @@ func TestOnlyFilelockLocks(t *testing.T) {
 func TestOnlyTelemetryMeasures(t *testing.T) {
 	seen := false
 	for _, f := range tree(t) {
-		home := below(f.pkg, "internal/telemetry")
+		home := below(f.pkg, "internal/serve/telemetry")
 		for _, imp := range f.imports {
 			if !strings.HasPrefix(imp, "github.com/prometheus/") && !strings.HasPrefix(imp, "go.opentelemetry.io/") {
 				continue
 			}
 			seen = seen || home
 			if !home {
-				t.Errorf("%s imports %s: report to internal/telemetry through an interface of your own", f.path, imp)
+				t.Errorf("%s imports %s: report to internal/serve/telemetry through an interface of your own", f.path, imp)
 			}
 		}
 	}
 	if !seen {
-		t.Error("internal/telemetry imports neither; the test looks for the wrong names")
+		t.Error("internal/serve/telemetry imports neither; the test looks for the wrong names")
 	}
 }
 

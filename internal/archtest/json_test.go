@@ -13,7 +13,7 @@ import (
 // written are the packages whose types people and programs get as JSON: /v1, what --json
 // prints, and what both pass on.
 func written() []string {
-	return []string{"api", "cmd/cofferdam", "internal/decide/approval", "internal/decide/audit", "internal/doctor", "internal/decide/pkgref", "internal/decide/policy", "internal/decide/refusal"}
+	return []string{"api", "cmd/cofferdam", "internal/decide/approval", "internal/decide/audit", "internal/serve/doctor", "internal/decide/pkgref", "internal/decide/policy", "internal/decide/refusal"}
 }
 
 // elsewhere are types whose names are fixed by something else: the log's records by the

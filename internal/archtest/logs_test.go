@@ -10,7 +10,7 @@ import (
 // made, so that nobody who logs can forget it. Nobody else makes one that writes.
 func TestLogsAreLimited(t *testing.T) {
 	t.Parallel()
-	makers := []string{"internal/telemetry", "cmd/cofferdam-guest", "internal/sandboxes/engine/enginetest"}
+	makers := []string{"internal/serve/telemetry", "cmd/cofferdam-guest", "internal/sandboxes/engine/enginetest"}
 	found := 0
 	for _, f := range tree(t) {
 		if f.test {

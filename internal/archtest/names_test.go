@@ -22,7 +22,7 @@ func isHome(f file) bool {
 			return true
 		}
 	}
-	forTests := f.test || strings.HasSuffix(f.pkg, "test") && f.pkg != "internal/selftest"
+	forTests := f.test || strings.HasSuffix(f.pkg, "test") && f.pkg != "internal/serve/selftest"
 	return forTests || f.pkg == "internal/decide/pkgref" || f.path == filepath.FromSlash("internal/decide/lockfile/parse.go")
 }
 
@@ -94,10 +94,10 @@ func ofOthers() map[string]string {
 		"internal/decide/policy/pycode/scan.go":      "what lines of a cell are not Python",
 		"internal/sandboxes/template/wheels.go":      "where the template's packages lie",
 		"internal/sandboxes/guest/environment.go":    "the same, as the variables of version managers have it",
-		"internal/httpapi/mcp/code.go":               "languages of code that is handed over as text, and their interpreters",
-		"internal/selftest/evidence.go":              "the self-test installs with a real client",
-		"internal/selftest/installation.go":          "the self-test has a registry of its own",
-		"internal/selftest/story.go":                 "what the self-test expects on record",
+		"internal/serve/httpapi/mcp/code.go":         "languages of code that is handed over as text, and their interpreters",
+		"internal/serve/selftest/evidence.go":        "the self-test installs with a real client",
+		"internal/serve/selftest/installation.go":    "the self-test has a registry of its own",
+		"internal/serve/selftest/story.go":           "what the self-test expects on record",
 		"internal/sandboxes/template/debian.go":      "what the template's own tools need",
 		"internal/sandboxes/template/golibrary.go":   "the template has the compiled library of one of its tools",
 		"internal/sandboxes/template/layout.go":      "what the template's packages bring",

@@ -10,7 +10,7 @@ import (
 // TestTextIsShortenedInOnePlace: whoever cuts a text and puts "..." behind it cuts letters
 // in two sooner or later.
 func TestTextIsShortenedInOnePlace(t *testing.T) {
-	homes := []string{"internal/kit/text", "internal/ui"} // the latter cuts cells, not bytes
+	homes := []string{"internal/kit/text", "internal/serve/ui"} // the latter cuts cells, not bytes
 	seen := 0
 	for _, f := range tree(t) {
 		if f.test {

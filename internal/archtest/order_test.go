@@ -15,7 +15,7 @@ import (
 
 // rooms are the packages that hold most of the system; those below them count, too.
 func rooms() []string {
-	return []string{"cmd/cofferdam", "internal/decide/admission", "internal/packages/gateway", "internal/httpapi", "internal/decide/policy", "internal/sandboxes/sandbox"}
+	return []string{"cmd/cofferdam", "internal/decide/admission", "internal/packages/gateway", "internal/serve/httpapi", "internal/decide/policy", "internal/sandboxes/sandbox"}
 }
 
 // tangled are packages of which more runs back, with how many references at most. They may

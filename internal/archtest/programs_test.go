@@ -26,9 +26,9 @@ func mayStart() map[string]string {
 	)
 	return map[string]string{
 		"cmd/cofferdam/domain.go": system, "cmd/cofferdam/ssh.go": "found by executable.LookPath", "cmd/cofferdam/mcpinstall.go": "it is only compared with this program",
-		"cmd/cofferdam/daemon.go": own, "internal/selftest/installation.go": own, "internal/daemon/role.go": own, "internal/daemon/keeper.go": own,
-		"internal/daemon/hostprograms.go": "it looks at what it finds", "internal/packages/upstream/discover/asked.go": "discover.Clients.Apart looks at what is asked",
-		"internal/doctor/runsc.go": engine, "internal/doctor/parts.go": system, "internal/sandboxes/engine/mounts/users.go": own, "internal/sandboxes/engine/mounts/disk.go": system,
+		"cmd/cofferdam/daemon.go": own, "internal/serve/selftest/installation.go": own, "internal/serve/daemon/role.go": own, "internal/serve/daemon/keeper.go": own,
+		"internal/serve/daemon/hostprograms.go": "it looks at what it finds", "internal/packages/upstream/discover/asked.go": "discover.Clients.Apart looks at what is asked",
+		"internal/serve/doctor/runsc.go": engine, "internal/serve/doctor/parts.go": system, "internal/sandboxes/engine/mounts/users.go": own, "internal/sandboxes/engine/mounts/disk.go": system,
 		"internal/sandboxes/engine/gvisor/stage.go": engine, "internal/sandboxes/engine/gvisor/capabilities.go": engine, "internal/sandboxes/engine/gvisor/elevate.go": engine,
 		"internal/sandboxes/engine/runc/flaws.go": system, "internal/sandboxes/engine/runc/stage.go": system, "internal/sandboxes/engine/runc/capabilities.go": system, "internal/sandboxes/engine/identity/identity.go": "it tells whether one is there, and runs none",
 		"internal/sandboxes/engine/microvm/stage.go": engine, "internal/sandboxes/engine/microvm/firestage.go": engine, "internal/sandboxes/engine/microvm/firecracker/program.go": engine,
@@ -39,7 +39,7 @@ func mayStart() map[string]string {
 		"internal/sandboxes/engine/fake/freezefiles.go": "of tests alone", "internal/sandboxes/engine/enginetest/roles.go": "of tests alone", "internal/sandboxes/engine/enginetest/syscalls.go": "of tests alone",
 		"internal/sandboxes/engine/enginetest/agent.go": "of tests alone", "internal/kit/process/processtest/namespace.go": "of tests alone",
 		"internal/sandboxes/sandbox/agenthome/agenthometest/homestest.go": "of tests alone",
-		"internal/packages/installer/installertest/suite.go":              "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
+		"internal/packages/installer/installertest/suite.go":              "of tests alone", "internal/serve/httpapi/backend/backendtest/commands.go": "of tests alone",
 	}
 }
 
@@ -81,10 +81,10 @@ func mayAskEnvironment() map[string]string {
 		tests   = "of tests alone"
 	)
 	return map[string]string{
-		"internal/daemon/hostprograms.go": cleaned, "internal/daemon/upstreams.go": "Registries leaves it out", "internal/decide/secret/program/program.go": cleaned,
+		"internal/serve/daemon/hostprograms.go": cleaned, "internal/serve/daemon/upstreams.go": "Registries leaves it out", "internal/decide/secret/program/program.go": cleaned,
 		"internal/decide/audit/publish/targets.go": cleaned, "cmd/cofferdam/ssh.go": cleaned, "cmd/cofferdam/doctor.go": "the doctor looks at each, and Registries leaves it out",
-		"cmd/cofferdam/policyregistries.go": "Registries leaves it out",
-		"internal/selftest/installation.go": own, "internal/sandboxes/keeper/cgroupexec.go": "what the daemon gave it",
+		"cmd/cofferdam/policyregistries.go":       "Registries leaves it out",
+		"internal/serve/selftest/installation.go": own, "internal/sandboxes/keeper/cgroupexec.go": "what the daemon gave it",
 		"internal/sandboxes/guest/elevated.go": inside, "internal/sandboxes/guest/sudo.go": inside,
 		"internal/kit/process/processtest/namespace.go": tests, "internal/sandboxes/engine/enginetest/agent.go": tests,
 	}

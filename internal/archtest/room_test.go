@@ -11,15 +11,15 @@ import (
 func heldElsewhere() map[string]string {
 	const lines = "one line after another, each of which is gone before the next"
 	return map[string]string{
-		"io.ReadAll internal/httpapi/e2b/access.go":      "a key of the daemon's own, with a bound",
-		"io.ReadAll internal/httpapi/e2b/connect.go":     "through backend.Held, and then TakeDecoded",
-		"io.ReadAll internal/httpapi/mcp/room.go":        "through backend.Held, and then TakeDecoded",
-		"io.ReadAll internal/httpapi/mcp/files.go":       "a file of a sandbox, up to a megabyte, for one of a peer's calls",
-		"json.NewEncoder internal/httpapi/advisories.go": lines, "json.NewEncoder internal/httpapi/approvals.go": lines, "json.NewEncoder internal/httpapi/templates.go": lines,
-		"json.NewEncoder internal/httpapi/records.go": lines, "json.NewEncoder internal/httpapi/files.go": lines, "json.NewEncoder internal/httpapi/audit.go": lines,
-		"json.NewEncoder internal/httpapi/events.go":    lines,
-		"json.NewEncoder internal/httpapi/mcp/stdio.go": "one short answer, to the client that started this program",
-		"json.NewEncoder internal/httpapi/mcp/tools.go": "one bounded result, for which counted takes room",
+		"io.ReadAll internal/serve/httpapi/e2b/access.go":      "a key of the daemon's own, with a bound",
+		"io.ReadAll internal/serve/httpapi/e2b/connect.go":     "through backend.Held, and then TakeDecoded",
+		"io.ReadAll internal/serve/httpapi/mcp/room.go":        "through backend.Held, and then TakeDecoded",
+		"io.ReadAll internal/serve/httpapi/mcp/files.go":       "a file of a sandbox, up to a megabyte, for one of a peer's calls",
+		"json.NewEncoder internal/serve/httpapi/advisories.go": lines, "json.NewEncoder internal/serve/httpapi/approvals.go": lines, "json.NewEncoder internal/serve/httpapi/templates.go": lines,
+		"json.NewEncoder internal/serve/httpapi/records.go": lines, "json.NewEncoder internal/serve/httpapi/files.go": lines, "json.NewEncoder internal/serve/httpapi/audit.go": lines,
+		"json.NewEncoder internal/serve/httpapi/events.go":    lines,
+		"json.NewEncoder internal/serve/httpapi/mcp/stdio.go": "one short answer, to the client that started this program",
+		"json.NewEncoder internal/serve/httpapi/mcp/tools.go": "one bounded result, for which counted takes room",
 	}
 }
 
@@ -30,7 +30,7 @@ func TestWiresHoldNothingWithoutRoom(t *testing.T) {
 	t.Parallel()
 	reasons, seen := heldElsewhere(), map[string]bool{}
 	for _, f := range tree(t) {
-		if f.test || !below(f.pkg, "internal/httpapi") || below(f.pkg, "internal/httpapi/backend") {
+		if f.test || !below(f.pkg, "internal/serve/httpapi") || below(f.pkg, "internal/serve/httpapi/backend") {
 			continue
 		}
 		for _, call := range wholeCalls(f.syntax) {

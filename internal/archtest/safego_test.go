@@ -13,8 +13,8 @@ import (
 // own, and what only tests use.
 func ownGoroutines() []string {
 	return []string{
-		"internal/kit/safego", "internal/sandboxes/guest", "internal/selftest", "internal/sandboxes/engine/enginetest",
-		"internal/httpapi/backend/backendtest", "internal/sandboxes/sandbox/agenthome/agenthometest", "internal/sandboxes/sandbox/journal/journaltest", "internal/packages/upstream/liar",
+		"internal/kit/safego", "internal/sandboxes/guest", "internal/serve/selftest", "internal/sandboxes/engine/enginetest",
+		"internal/serve/httpapi/backend/backendtest", "internal/sandboxes/sandbox/agenthome/agenthometest", "internal/sandboxes/sandbox/journal/journaltest", "internal/packages/upstream/liar",
 	}
 }
 

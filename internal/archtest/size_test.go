@@ -19,7 +19,7 @@ const (
 // long are the functions that may be longer, with why they read better whole.
 func long() map[string]string {
 	return map[string]string{
-		"internal/httpapi.Server.routes":              "the table of /v1: a line for each call",
+		"internal/serve/httpapi.Server.routes":        "the table of /v1: a line for each call",
 		"internal/sandboxes/guest.reseeder":           "the bytes of one small library, in their order",
 		"internal/decide/admission.summary.addRecord": "a case for each outcome that a record can have",
 		"internal/sandboxes/keeper.Server.dispatchTo": "a case for each verb",

@@ -8,7 +8,7 @@ import (
 // heavy is what takes long to begin with, and the stage, which starts with each sandbox,
 // can do without.
 var heavy = []string{
-	"internal/decide/policy", "internal/packages/gateway", "internal/decide/dlp", "internal/packages/ecosystem", "internal/httpapi", "internal/sandboxes/engine/wasm",
+	"internal/decide/policy", "internal/packages/gateway", "internal/decide/dlp", "internal/packages/ecosystem", "internal/serve/httpapi", "internal/sandboxes/engine/wasm",
 	"github.com/santhosh-tekuri", "github.com/google/osv-scalibr", "github.com/prometheus", "github.com/spf13",
 	"github.com/modelcontextprotocol", "go.opentelemetry.io", "modernc.org",
 }

@@ -11,7 +11,7 @@ import (
 func TestWiresFindSandboxesForSomebody(t *testing.T) {
 	found, own := 0, 0
 	for _, f := range tree(t) {
-		if f.test || !below(f.pkg, "internal/httpapi") || below(f.pkg, "internal/httpapi/backend/backendtest") {
+		if f.test || !below(f.pkg, "internal/serve/httpapi") || below(f.pkg, "internal/serve/httpapi/backend/backendtest") {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -26,7 +26,7 @@ func TestWiresFindSandboxesForSomebody(t *testing.T) {
 			if !ok || of.Sel.Name != "Get" && of.Sel.Name != "List" || !ofSandboxes(of.X) {
 				return true
 			}
-			if f.pkg == "internal/httpapi/backend" {
+			if f.pkg == "internal/serve/httpapi/backend" {
 				own++
 				return true
 			}

@@ -17,10 +17,10 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/store"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/config"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/store"
 )
 
 // longestWait bounds what is waited for; it is far above what anything takes.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/token/tokentest"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi/backend/backendtest"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi/e2b"
 )
 
 // held is a command that waits for a person as soon as it has started.

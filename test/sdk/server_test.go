@@ -18,9 +18,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/namedpolicy"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/token"
 	"github.com/cofferdam-dev/cofferdam/internal/decide/token/tokentest"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi/backend/backendtest"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi/e2b"
 )
 
 func newRun() string { return rand.Text() }

@@ -1,7 +1,7 @@
 """Prints what the installed e2b SDK sends to the control plane, one line for each thing, sorted:
 its version, each route with its query, header and body fields, and the texts by which it
 tells answers of the data plane apart. The repository keeps what was printed last
-(internal/httpapi/e2b/testdata/wire.txt); a difference is news."""
+(internal/serve/httpapi/e2b/testdata/wire.txt); a difference is news."""
 
 import dataclasses, importlib, inspect, pkgutil, re, sys
 

@@ -9,13 +9,13 @@ import (
 )
 
 // TestWireOfTheNewestSDK: what the newest SDK of the index sends is what the control plane's own tests know of
-// (internal/httpapi/e2b/testdata/wire.txt). A difference is news: write the file anew with wire.py, and see what
+// (internal/serve/httpapi/e2b/testdata/wire.txt). A difference is news: write the file anew with wire.py, and see what
 // those tests say.
 func TestWireOfTheNewestSDK(t *testing.T) {
 	if !long() {
 		t.Skip("set COFFERDAM_LONG=1 for it (make sdk-newest): a release of the SDK's makers must fail no build of ours")
 	}
-	known, err := os.ReadFile("../../internal/httpapi/e2b/testdata/wire.txt")
+	known, err := os.ReadFile("../../internal/serve/httpapi/e2b/testdata/wire.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/lockfile"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi/backend"
 )
 
 // lives are the bytes of the heap that live, as the collector saw them last.

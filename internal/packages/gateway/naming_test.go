@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/gateway"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream/liar"
-	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/telemetry"
 )
 
 // carried is a text that a guest would like to have carried out, the i-th of many.

@@ -20,7 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
-	"github.com/cofferdam-dev/cofferdam/internal/store"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/store"
 )
 
 // roleCopier is that of a process which is a daemon and copies a sandbox, until it

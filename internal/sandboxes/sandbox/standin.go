@@ -7,7 +7,7 @@ import (
 )
 
 // StandIn is a sandbox without a manager and an engine: what speaks to a
-// Manager's interface is tested with it (internal/httpapi/backend/backendtest).
+// Manager's interface is tested with it (internal/serve/httpapi/backend/backendtest).
 type StandIn struct{ *Sandbox }
 
 // NewStandIn makes a running one. waits may be a list whose sandbox is frozen

@@ -26,7 +26,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/template"
-	"github.com/cofferdam-dev/cofferdam/internal/store"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/store"
 )
 
 // longestWait bounds a wait for something that must happen.

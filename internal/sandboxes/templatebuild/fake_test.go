@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/templatebuild"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/httpapi/backend/backendtest"
 )
 
 // shop has a builder over pretended sandboxes, whose commands end as the test says.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/doctor"
+	"github.com/cofferdam-dev/cofferdam/internal/serve/doctor"
 	"github.com/cofferdam-dev/cofferdam/test/vm/report"
 )
 

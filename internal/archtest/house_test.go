@@ -108,19 +108,18 @@ func TestDependenciesAreExplained(t *testing.T) {
 	}
 }
 
-// TestMap: ARCHITECTURE.md has every package, and neither it nor CONTRIBUTING.md names a file
-// that is not there.
+// TestMap: ARCHITECTURE.md has every wing, and no file that it or CONTRIBUTING.md names is missing.
 func TestMap(t *testing.T) {
 	root := filepath.Join("..", "..")
 	doc := read(t, filepath.Join(root, "ARCHITECTURE.md"))
 	howTo := read(t, filepath.Join(root, "CONTRIBUTING.md"))
-	for _, f := range tree(t) {
-		if f.pkg != "" && !strings.Contains(doc, "`"+f.pkg+"`") {
-			t.Errorf("ARCHITECTURE.md does not name %s", f.pkg)
+	for _, wing := range wings() {
+		if !strings.Contains(doc, "`"+wing[0]) {
+			t.Errorf("ARCHITECTURE.md does not name %s", wing[0])
 		}
 	}
 	named := regexp.MustCompile("`((?:api|client|cmd|internal|runsc|test)(?:/[a-z0-9_.-]+)*)`").FindAllStringSubmatch(doc+howTo, -1)
-	if len(named) < 100 {
+	if len(named) < 60 {
 		t.Errorf("only %d places are named; the pattern is broken", len(named))
 	}
 	for _, place := range named {

@@ -6,152 +6,74 @@ import (
 	"testing"
 )
 
-// layers lists who stands above whom: a package may import packages of its own
-// or a lower layer. The first matching prefix counts.
-func layers() []struct {
-	prefix string
-	layer  int
-} {
-	return []struct {
-		prefix string
-		layer  int
-	}{
-		{"internal/archtest", 9},
-		{"internal/kit/accept", 0},
-		{"internal/kit/address", 0},
-		{"internal/kit/clock", 0},
-		{"internal/kit/safego", 0},
-		{"internal/kit/text", 0},
-		{"internal/kit/httphead", 0},
-		{"internal/kit/httpqueue", 1},
-		{"internal/kit/text", 0},
-		{"internal/decide/autorun", 0},
-		{"internal/kit/loglimit", 0},
-		{"internal/kit/lru", 0},
-		{"internal/decide/redact", 0},
-		{"internal/kit/linediff", 0},
-		{"internal/kit/fault", 0},
-		{"internal/kit/filelock", 0},
-		{"internal/kit/hostpath", 0},
-		{"internal/kit/hostload", 0},
-		{"internal/kit/faultpoint", 0},
-		{"internal/kit/digest", 0},
-		{"internal/decide/pkgref", 0},
-		{"internal/kit/digest", 0},
-		{"internal/kit/process", 0},
-		{"internal/decide/dlp", 0},
-		{"internal/decide/requestparts", 0},
-		{"internal/kit/atomicfile", 0},
-		{"internal/kit/privatefile", 0},
-		{"internal/sandboxes/workspace", 1},
-		{"internal/kit/confine/seccomp", 0},
-		{"internal/kit/confine/landlock", 0},
-		{"api", 0},
-		{"internal/network/dialer", 1},
-		{"internal/sandboxes/attest/probe", 1},
-		{"internal/sandboxes/attest", 2},
-		{"internal/decide/policy", 1},
-		{"internal/decide/audit", 1},
-		{"internal/decide/gitwire", 0},
-		{"internal/kit/pathseg", 0},
-		{"internal/decide/secret/exchange", 0},
-		{"internal/decide/secret/placeholder", 0},
-		{"internal/decide/secret/sigv4", 0},
-		{"internal/decide/secret/remote", 1},
-		{"internal/decide/secret/*", 2},
-		{"internal/decide/secret", 1},
-		{"internal/kit/channel", 1},
-		{"internal/packages/cache", 1},
-		{"internal/sandboxes/cgroup", 1},
-		{"internal/network/authority", 2},
-		{"internal/sandboxes/keeper", 2},
-		{"internal/decide/inventory", 2},
-		{"internal/sandboxes/guest", 2},
-		{"internal/sandboxes/engine/enginetest", 7},
-		{"internal/sandboxes/engine/all", 4},
-		{"internal/sandboxes/engine/image", 1},
-		{"internal/sandboxes/engine/identity", 1},
-		{"internal/sandboxes/engine/hostproc", 2},
-		{"internal/sandboxes/engine/layer", 2},
-		{"internal/sandboxes/engine/mounts", 2},
-		{"internal/sandboxes/engine/*", 3},
-		{"internal/sandboxes/engine", 1},
-		{"internal/decide/refusal", 1},
-		{"internal/sandboxes/sshserver", 1},
-		{"internal/kit/fairqueue", 0},
-		{"internal/packages/upstream", 1},
-		{"internal/sandboxes/template", 3},
-		{"internal/packages/debian", 3},
-		{"internal/decide/lockfile", 3},
-		{"internal/packages/manifest", 3},
-		{"internal/packages/installer/all", 5},
-		{"internal/packages/installer", 4},
-		{"internal/decide/advisory", 3},
-		{"internal/decide/approval", 3},
-		{"internal/decide/tool", 1},
-		{"internal/decide/token", 3},
-		{"internal/decide/namedpolicy", 3},
-		{"internal/serve/store", 6},
-		{"internal/packages/archive", 1},
-		{"internal/decide/evidence", 1},
-		{"internal/decide/door", 2},
-		{"internal/decide/admission", 4},
-		{"internal/packages/ecosystem", 4},
-		{"internal/packages/releasediff", 5},
-		{"internal/sandboxes/sandbox", 5},
-		{"internal/packages/plan", 5},
-		{"internal/sandboxes/jscall", 5},
-		{"internal/sandboxes/interpreter", 5},
-		{"internal/sandboxes/templatebuild", 5},
-		{"internal/packages/gateway", 5},
-		{"internal/network/egress", 5},
-		{"internal/serve/config", 6},
-		{"internal/serve/httpapi", 6},
-		{"internal/serve/doctor", 6},
-		{"internal/serve/telemetry", 6},
-		{"internal/serve/ui", 6},
-		{"internal/serve/backup", 7},
-		{"internal/serve/daemon", 7},
-		{"internal/serve/project", 7},
-		{"internal/serve/selftest", 7},
-		{"client", 1},
-		{"cmd", 8},
-		{"test", 9},
-		{"bench", 9},
-		{"packaging", 9},
+// wings lists the house from the bottom to the top: a package imports packages of its own wing
+// and of those below it. The compiler keeps cycles out of a wing.
+func wings() [][]string {
+	return [][]string{
+		{"internal/kit", "api", "client"}, // tools that know nothing of the domain; the wire's types and their client
+		{"internal/decide"},               // judges, and keeps the record of what was decided
+		{"internal/packages"},             // speaks to registries
+		{"internal/sandboxes"},            // runs code
+		{"internal/network"},              // carries connections to hosts other than registries
+		{"internal/serve"},                // puts the parts together and shows them to the world
+		{"cmd", "internal/archtest", "test", "bench", "packaging"},
 	}
 }
 
-func layerOf(pkg string) (int, bool) {
-	for _, l := range layers() {
-		parent, children := strings.CutSuffix(l.prefix, "/*")
-		if below(pkg, parent) && (!children || pkg != parent) {
-			return l.layer, true
+func wingOf(pkg string) (int, bool) {
+	for i, folders := range wings() {
+		for _, folder := range folders {
+			if below(pkg, folder) {
+				return i, true
+			}
 		}
 	}
 	return 0, false
 }
 
 func TestImportsPointDown(t *testing.T) {
+	seen := make([]bool, len(wings()))
 	for _, f := range tree(t) {
 		if f.test {
 			continue
 		}
-		from, known := layerOf(f.pkg)
+		from, known := wingOf(f.pkg)
 		if !known {
-			t.Errorf("%s: the folder %s is in no layer; add it to layers() where it belongs", f.path, f.pkg)
+			t.Errorf("%s: the folder %s is in no wing; move it to the wing of internal that it belongs to", f.path, f.pkg)
 			continue
 		}
+		seen[from] = true
 		for _, imp := range f.imports {
 			rel, ours := strings.CutPrefix(imp, module+"/")
 			if !ours {
 				continue
 			}
-			to, known := layerOf(rel)
-			if !known || to > from {
-				t.Errorf("%s (layer %d) imports %s (layer %d): imports point down", f.path, from, rel, to)
+			if to, known := wingOf(rel); !known || to > from {
+				t.Errorf("%s is in %s and imports %s: imports point down", f.path, wings()[from][0], rel)
 			}
 		}
+	}
+	for i, some := range seen {
+		if !some {
+			t.Errorf("%s has no files; the test looks for the wrong names", wings()[i][0])
+		}
+	}
+}
+
+// TestInternalHasSixDoors: whoever opens internal sees the wings, and this test.
+func TestInternalHasSixDoors(t *testing.T) {
+	doors := map[string]bool{}
+	for _, f := range tree(t) {
+		if rest, ok := strings.CutPrefix(f.pkg, "internal/"); ok {
+			door, _, _ := strings.Cut(rest, "/")
+			doors[door] = true
+			if rest == door && door != "archtest" {
+				t.Errorf("%s: a wing has packages and is none", f.path)
+			}
+		}
+	}
+	if len(doors) != 7 {
+		t.Errorf("internal has %d folders, want six wings and archtest: %v", len(doors), doors)
 	}
 }
 

@@ -2,8 +2,7 @@
 // over HTTP, on a Unix socket, and for clients with a token over TCP. Errors are
 // problem+json (Problem). OpenAPI describes all of it.
 //
-// Vocabulary: as in docs; a *run* is one agent task and has an id; a *command*
-// is one process started in a sandbox through the API.
+// A command is one process started in a sandbox through the API.
 package api
 
 import (

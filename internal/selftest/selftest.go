@@ -4,9 +4,8 @@
 // installed in a real sandbox, answers for the held one, and then compares what is
 // known to have happened with what the log, its proofs and its export say.
 //
-// Vocabulary: a *link* is one thing that must hold for the log to be believed; the
-// *evidence* is what happened, as the self-test saw it itself, and what the log
-// says about it; a *drill* is what makes evidence.
+// A link is one thing that must hold for the log to be believed. A drill makes evidence: what
+// happened, as the self-test saw it itself, and what the log says about it.
 package selftest
 
 import (

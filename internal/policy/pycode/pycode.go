@@ -2,7 +2,7 @@
 // hides what is done. It is lint: it reads tokens and follows plain aliases, knows no types,
 // and does not see what is put together while the code runs. Pure.
 //
-// A *finding* is a kind, what was found, and its line. Text is how rules see findings:
+// A finding is a kind, what was found, and its line. Text is how rules see findings:
 // "kind:what@line", with spaces between.
 package pycode
 

@@ -2,12 +2,11 @@
 // set up to use, so that a company's mirror, its credentials, proxy and CA are
 // honoured without being told twice, and no source file names a registry.
 //
-// Vocabulary: a *client* is a program that installs packages; its installer
-// (internal/installer) says how it is asked; an upstream is *configured* (the configuration file names it), *discovered* (the
-// host's client was asked), *learnt from the template* (a host without the
-// client: the template's was asked) or *read* (a client's own source says what
-// it would use). The settings that were found are *kept* in a folder with mode 0600, since they
-// may hold credentials.
+// A client is a program that installs packages; its installer (internal/installer) says how it is
+// asked. An upstream is configured (the configuration file names it), discovered (the host's client
+// was asked), learnt from the template (a host without the client: the template's was asked) or
+// read (a client's own source says what it would use). The settings that were found are kept in a
+// folder with mode 0600, since they may hold credentials.
 //
 // One use: Clients.Current, and for what that says is missing FromTemplate and Save.
 // Only Redacted may be printed.

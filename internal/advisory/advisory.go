@@ -2,10 +2,10 @@
 // which releases are known malware, which have known vulnerabilities, which packages are popular. No service is
 // called; an operator imports a database when there is a new one.
 //
-// An advisory is an OSV record of malware (MAL-) or of a vulnerability; withdrawn ones are ignored.
-// A name is burnt if every version of it is malicious for ever. A popularity list names packages
-// that many people use, and a lookalike is a name near to one of them. All of this is imported at
-// once, as one state (generation).
+// OSV records tell of malware (MAL-) or of a vulnerability; withdrawn ones are ignored. A name is
+// burnt if every version of it is malicious for ever. A popularity list names packages that many
+// people use, and a lookalike is a name near to one of them. All of this is imported at once, as
+// one state (generation).
 package advisory
 
 import (

@@ -2,10 +2,9 @@
 // nor denies waits here, with its evidence, until a person answers.
 //
 // The queue's requests are those of one owner (a token, or a user of the host), and the same
-// release asked for by many runs of an owner is one request. A revision is a request as it was
-// shown. All that one install brings and that waits may be asked for as one request, a tree, whose
-// members are requests of one release each. The policy weighs an answer as a grant
-// (policy.Approval).
+// release asked for by many runs of an owner is one request. All that one install brings and that
+// waits may be asked for as one request, a tree, whose members are requests of one release each.
+// The policy weighs an answer as a grant (policy.Approval).
 //
 // Everything in a request that did not come from this installation (names in
 // metadata, the agent's reasons, a task) is data that others control: it is

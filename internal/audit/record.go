@@ -2,11 +2,11 @@
 // and by which rule, written before anything happens. The daemon is its only
 // appender.
 //
-// Append returns when the bytes are on the disk (fdatasync returned). A segment is a file of
-// records. It is sealed when it is compressed, and elsewhere when only its leaves' hashes are left
-// here. A record's line is a leaf of the Merkle tree over all records, whose signed head is the log
-// checkpoint (package checkpoint). The personal data of people are kept beside the line, which has
-// only a salted hash of them.
+// Append returns when the bytes are on the disk (fdatasync returned). The segments are files of
+// records. A segment is sealed when it is compressed, and elsewhere when only its leaves' hashes
+// are left here. A record's line is a leaf of the Merkle tree over all records, whose signed head
+// is the log checkpoint (package checkpoint). The personal data of people are kept beside the line,
+// which has only a salted hash of them.
 //
 // # Files
 //

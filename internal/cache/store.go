@@ -3,12 +3,9 @@
 // values. It is files in one directory, each put there whole by a rename; there
 // is no database and nothing to repair.
 //
-// A blob is an artifact's bytes under their digest, "sha256:<hex>". A stamp is what the file system
-// says of a blob that was verified (inode, size, times), so that an unchanged blob isn't read
-// again. A blob that is not what its name says is quarantined: moved aside, kept for the operator,
-// never served. A binding says what a file of an upstream was when its bytes were first here, for
-// ever. A shelf keeps small values for one owner. The rows of an index page can be read in pieces,
-// and an index says where they are.
+// The bytes of an artifact lie under their digest, "sha256:<hex>". A blob that is not what its name
+// says is quarantined: moved aside, kept for the operator, never served. The rows of an index page
+// can be read in pieces, and an index says where they are.
 //
 // A program that may write in the directory as this user can replace blobs between
 // two reads; what is guaranteed is that a change is found before it is served.

@@ -1,9 +1,8 @@
 // Package clock tells what time it is, and whether the host's clock may be believed.
 //
 // The host's wall clock can be set by whoever keeps it. Progress is the time since the machine's
-// boot, suspended time included, which nobody sets. A mark is what time it was at a moment of
-// progress. The wall clock has jumped when it is elsewhere than the mark and the progress since
-// then put it.
+// boot, suspended time included, which nobody sets. The wall clock has jumped when it is elsewhere
+// than a Mark and the progress since then put it.
 //
 // A jump is a fact for whoever decides by time: an age must be old enough by either
 // reading, an expiry is over by either. It lasts until the wall is back or a person says

@@ -2,10 +2,8 @@
 // use it up for the others.
 //
 // A guest is whoever something is done for, by its id: a sandbox of the gateway's, an owner of
-// sandboxes of the daemon's; "" is this program itself, or its own user. All guests for whom one
-// thing is done are a party, which may grow while that goes on. A turn is the right to go on, taken
-// out of shares and counted for one guest of the party. A guest may ask for a member of its own,
-// such as a sandbox of an owner; "" is the guest as such.
+// sandboxes of the daemon's; "" is this program itself, or its own user. A guest may ask for a
+// member of its own, such as a sandbox of an owner; "" is the guest as such.
 package fairqueue
 
 import (
@@ -14,7 +12,7 @@ import (
 	"sync"
 )
 
-// Party are the guests for whom one thing is done. The zero value has nobody.
+// Party are the guests for whom one thing is done. It may grow while that goes on. The zero value has nobody.
 type Party struct {
 	mu     sync.Mutex // taken after that of a party whose inner this is
 	guests []string

@@ -4,8 +4,8 @@
 //
 // A command that fetches packages is rewritten as one that only resolves, in a scratch copy of the
 // project, and puts the files that it found on its standard output, each in a frame. A resolver
-// reads these documents, and its result names releases. A lockfile is the result in the form in
-// which the client reads it again.
+// reads these documents, and its result names releases. The result has the form of a lockfile, too,
+// in which the client reads it again.
 //
 // The output of a sandbox may be hostile: documents are read strictly and with limits,
 // and what they say counts only as far as the gateway showed it in the same run.

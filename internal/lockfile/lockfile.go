@@ -2,8 +2,7 @@
 // an installation to exactly the files that somebody reviewed, whatever flags
 // the client is given.
 //
-// A pin is one release in a lockfile. A digest is strong if nobody can forge it (sha256 and up,
-// Go's h1). A set is all lockfiles of a run.
+// A digest is strong if nobody can forge it (sha256 and up, Go's h1).
 //
 // A lockfile is read strictly and whole: what is malformed or gives a package another
 // package's file is an error with the file's name and the line, before anything runs. An entry

@@ -1,9 +1,8 @@
 // Package namedpolicy keeps the policies that have a name, which tokens are bound
 // to and clients choose from.
 //
-// A named policy is a document under a name. Putting one sets or replaces it; the default is in
-// force where none was put under that name. A policy's history is the digests that its name stood
-// for.
+// The default is in force where no policy was put under a name. A policy's history is the digests
+// that its name stood for.
 //
 // The files on the disk, in one directory:
 //

@@ -3,9 +3,6 @@
 // a registry on the loopback, has an allowed, a refused and a held package
 // installed in a real sandbox, answers for the held one, and then compares what is
 // known to have happened with what the log, its proofs and its export say.
-//
-// A link is one thing that must hold for the log to be believed. A drill makes evidence: what
-// happened, as the self-test saw it itself, and what the log says about it.
 package selftest
 
 import (
@@ -17,8 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
 )
 
-// Link is one checked link of the chain. Detail says what is wrong, and what
-// was looked at where nothing is.
+// Link is one checked link of the chain: it must hold for the log to be believed. Detail says what
+// is wrong, and what was looked at where nothing is.
 type Link struct {
 	Name   string `json:"name"`
 	Holds  bool   `json:"holds"`
@@ -51,7 +48,7 @@ type Wiring struct {
 	Keys  func() (checkpoint.Keyring, error)
 }
 
-// drill does what is to be on record.
+// drill does what is to be on record, and so makes evidence.
 type drill interface {
 	// playDrill has the packages installed, refused, held and approved. It tells what
 	// it saw itself, without a look at the log.

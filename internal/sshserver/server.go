@@ -4,9 +4,9 @@
 // command or connection there.
 //
 // A session is a command of the sandbox with its streams, started as a shell, by a command line, or
-// as a subsystem, of which there is one, sftp. A forwarding is a connection to a port of the
-// sandbox's loopback interface. A sandbox has two keys: a host key, by which the client knows it,
-// and the one key that may come in.
+// as a subsystem, of which there is one, sftp. A forwarding leads to a port of the sandbox's
+// loopback interface. A sandbox has two keys: a host key, by which the client knows it, and the one
+// key that may come in.
 //
 // Nothing leads from the sandbox to the client: forwardings of the other direction, agents
 // and displays are refused.

@@ -2,8 +2,8 @@
 // what was changed in the copy, and brings over what a person picks.
 //
 // The original is the person's directory, and the sandbox has the copy. A list tells how both were
-// when the copy was made. A change is a file of the copy that is new, other or gone since; it is in
-// conflict if the original's file is not as it was.
+// when the copy was made. Changes since are files that are new, other or gone. One is in conflict
+// if the original's file is not as it was.
 //
 // A worker in the copy is hostile. The copy's content is data: names that are checked, links that are
 // never followed, and modes of which nothing but the right to execute is taken over. Changes are

@@ -67,8 +67,8 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-// defined is a word that a package comment explains: one in asterisks, or the subject of a sentence "A word is the ...". A guard of
-// internal/archtest counts the same.
+// defined is a word that a package comment explains: one in asterisks, or the subject of a sentence
+// "A word is the ...". A guard of internal/archtest counts the same.
 var defined = regexp.MustCompile(`\*([A-Za-z][A-Za-z -]*)\*|(?:^|[.;:] )[Aa]n? ([a-z][a-z-]*(?: [a-z-]+)?) (?:is|are|means) (?:an?|the|one|what|how|all|that)\b`)
 
 func (t *tree) readFile(path, dir string) error {

@@ -2,7 +2,7 @@
 // says, how it is signed, which keys are trusted, and how the private key is kept.
 //
 // A log checkpoint states how many records a log has and the root hash of the Merkle tree over
-// them. Its origin names the log, and its note is the signed text. A public key is a line
+// them. Its origin names the log, and its note is the signed text. Each public key has a line
 // "name+hash+base64" (the verifier key of golang.org/x/mod/sumdb/note). When the key changes, both
 // the old and the new one sign a checkpoint that names both.
 //

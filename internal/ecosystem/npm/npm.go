@@ -4,9 +4,8 @@
 //
 // A packument is the page about a project, with a manifest per release: what the registry says of
 // it, made of the package.json that was published. The abbreviated packument has what installers
-// need of the manifests. A dist-tag is a name that stands for a version. A manifest writes a spec
-// beside a dependency's name: a range, a tag, an alias of another package, or something that no
-// registry serves.
+// need of the manifests. A manifest writes a spec beside a dependency's name: a range, a tag, an
+// alias of another package, or something that no registry serves.
 //
 // What a page shows: releases that a run may not have are not on it, since
 // these clients have no mark for them, and every dist-tag that pointed to one

@@ -4,7 +4,7 @@
 // allocates per comparison nor panics, whatever it is given.
 //
 // The release of a version is its dotted numbers; a pre-release has an a, b, rc or dev part. A
-// specifier is a set of clauses such as ">=2.31,<3".
+// specifier has clauses, as in ">=2.31,<3".
 package pep440
 
 import (

@@ -69,7 +69,8 @@ func (b *Book) SetHost(host Host) {
 	b.host = host
 }
 
-// Promised is what all sandboxes that are not at rest have, of all tokens and of none, and how many shares there are.
+// Promised is what all sandboxes that are not at rest have, of all tokens and of none, and how many
+// shares there are.
 func (b *Book) Promised() (sum Share, count int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package snapshots is where copies of sandboxes lie on the disk.
 //
-// A snapshot is a directory that never changes. An engine wrote and sealed its image; its
-// attachments are small files of whoever made it; its manifest names all of it by digest. A cold
-// snapshot has its image compressed.
+// The directory of a snapshot never changes. An engine wrote and sealed its image; its attachments
+// are small files of whoever made it; its manifest names all of it by digest. A cold snapshot has
+// its image compressed.
 //
 //	<dir>/<id>/manifest.json   what it is; written last
 //	<dir>/<id>/image/          the engine's files

@@ -4,8 +4,8 @@
 //
 // OSV records tell of malware (MAL-) or of a vulnerability; withdrawn ones are ignored. A name is
 // burnt if every version of it is malicious for ever. A popularity list names packages that many
-// people use, and a lookalike is a name near to one of them. All of this is imported at once, as
-// one state (generation).
+// people use, and a lookalike is a name near to one of them. The state of all of this that imports
+// have made at one time is called a generation.
 package advisory
 
 import (

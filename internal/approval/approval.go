@@ -1,10 +1,10 @@
 // Package approval is the queue of held requests: what a policy neither allows
 // nor denies waits here, with its evidence, until a person answers.
 //
-// The queue's requests are those of one owner (a token, or a user of the host), and the same
-// release asked for by many runs of an owner is one request. All that one install brings and that
-// waits may be asked for as one request, a tree, whose members are requests of one release each.
-// The policy weighs an answer as a grant (policy.Approval).
+// Each request is of one owner (a token, or a user of the host): the same release asked for by many
+// runs of an owner is one request. All that one install brings and that waits may be asked for as
+// one request, a tree, whose members are requests of one release each. The policy weighs an answer
+// as a grant (policy.Approval).
 //
 // Everything in a request that did not come from this installation (names in
 // metadata, the agent's reasons, a task) is data that others control: it is

@@ -1,9 +1,6 @@
 // Package api holds the wire types of the daemon's own interface, /v1: JSON
 // over HTTP, on a Unix socket, and for clients with a token over TCP. Errors are
 // problem+json (Problem). OpenAPI describes all of it.
-//
-// Vocabulary: as in docs; a *run* is one agent task and has an id; a *command*
-// is one process started in a sandbox through the API.
 package api
 
 import (
@@ -183,9 +180,9 @@ type RefusedByCaller struct {
 	Reason string `json:"reason"`
 }
 
-// Command is one command's state. Its output is read by attaching:
-// GET /v1/sandboxes/{id}/commands/{command}/attach?offset=N with
-// "Upgrade: cofferdam-frames", then frames of package channel both ways.
+// Command is the state of one process that was started in a sandbox through the API. Its output is
+// read by attaching: GET /v1/sandboxes/{id}/commands/{command}/attach?offset=N with "Upgrade:
+// cofferdam-frames", then frames of package channel both ways.
 type Command struct {
 	ID      string    `json:"id"`
 	Argv    []string  `json:"argv"`

@@ -3,9 +3,8 @@
 // or a floor is measured beside it in the same run, the two taking turns, so
 // that whatever else the machine does strikes both.
 //
-// Vocabulary: the *subject* is what Cofferdam does; the *reference* is the
-// peer or floor beside it; a *round* is one measurement of each; a *part* is
-// a group of figures that share a set-up.
+// A measurement of Cofferdam (the subject) takes turns with one of the peer or floor beside it (the
+// reference); a round is one of each. Figures in a part share a set-up.
 //
 // It needs what `make build` makes. It has an installation of its own in a temporary directory, and
 // shares the repository's debian template. It tells on stderr what it does, and when each part

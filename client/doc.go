@@ -3,10 +3,9 @@
 // standard library only, so that a program can import it without anything else of
 // Cofferdam.
 //
-// Vocabulary: an *attachment* is a connection to one command of a sandbox: its
-// output comes as *events*, its input, window size and signals go the other
-// way; an *offset* counts a command's output bytes, stdout and stderr
-// together, and is where a new attachment goes on after a lost one.
+// An attachment is a connection to one command of a sandbox. The command's output comes as events;
+// its input, window size and signals go the other way. An offset counts a command's output bytes,
+// stdout and stderr together, and is where a new attachment goes on after a lost one.
 //
 // One use, end to end:
 //

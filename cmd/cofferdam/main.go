@@ -2,10 +2,9 @@
 // gets in. It is the one binary: the command line below is a client of the
 // daemon, which is this binary too (roles.go).
 //
-// Vocabulary: what a person reads goes to stderr, one line each with
-// "cofferdam:" in front; stdout belongs to the command that runs or to the
-// answer that was asked for. Text that a package, an agent or the daemon wrote
-// is made printable before a terminal sees it (internal/serve/ui).
+// Messages for people go to stderr, one line each with "cofferdam:" in front; stdout belongs to the
+// command that runs or to the answer that was asked for. Text that a package, an agent or the
+// daemon wrote is made printable before a terminal sees it (internal/serve/ui).
 package main
 
 import (

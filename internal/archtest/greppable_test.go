@@ -3,8 +3,10 @@ package archtest_test
 import (
 	"go/ast"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -79,7 +81,7 @@ func TestPackagesHaveNamesOfTheirOwn(t *testing.T) {
 }
 
 // mostNounClauses is how many sentences of comments begin with "What" or "Who" as a noun. They may only become fewer.
-const mostNounClauses = 51
+const mostNounClauses = 50
 
 // nounClause is the beginning of such a sentence; a question ends in a question mark, and nothing here is one.
 var nounClause = regexp.MustCompile(`(?m)(?:^|[.!?:] )(?:What|Who|Whoever) [a-z]`)
@@ -100,5 +102,59 @@ func TestSentencesHaveSubjects(t *testing.T) {
 	}
 	if len(nounClause.FindAllString("What is kept is here. Who reads it waits. A file: What then", -1)) != 3 {
 		t.Error("the pattern is broken")
+	}
+}
+
+// mostDefinedTerms is how many words package comments define. They may only become fewer: the words
+// that mean something of their own in the whole product are in the glossary of ARCHITECTURE.md, and
+// all others are the field's, or are explained where their type is.
+const mostDefinedTerms = 34
+
+// definedTerm is a word in asterisks, or the subject of a sentence "A word is the ...". test/house
+// counts the same.
+var definedTerm = regexp.MustCompile(`\*[A-Za-z][A-Za-z -]*\*|(?:^|[.;:] )[Aa]n? [a-z][a-z-]*(?: [a-z-]+)? (?:is|are|means) (?:an?|the|one|what|how|all|that)\b`)
+
+// TestPackageCommentsAreNoDictionaries: a stranger reads a package comment without learning a dialect first.
+func TestPackageCommentsAreNoDictionaries(t *testing.T) {
+	n := 0
+	for _, f := range tree(t) {
+		if doc := f.syntax.Doc.Text(); !f.test {
+			n += countDefinedTerms(doc)
+			if strings.Contains(doc, "Vocabulary:") {
+				t.Errorf("%s begins a vocabulary: say it in the comment of each type, or in the glossary of ARCHITECTURE.md", f.path)
+			}
+		}
+	}
+	switch {
+	case n > mostDefinedTerms:
+		t.Errorf("package comments define %d words; at most %d: explain each where its type is", n, mostDefinedTerms)
+	case n < mostDefinedTerms:
+		t.Errorf("package comments define %d words: lower the bound, which is %d", n, mostDefinedTerms)
+	}
+	if countDefinedTerms("A *thing* is one. A\npile is the second; an old heap is one more. It is a third.") != 3 {
+		t.Error("the pattern is broken")
+	}
+}
+
+func countDefinedTerms(doc string) int {
+	return len(definedTerm.FindAllString(strings.Join(strings.Fields(doc), " "), -1))
+}
+
+// TestGlossaryIsShort: whoever reads this code has few words to learn, and finds each once.
+func TestGlossaryIsShort(t *testing.T) {
+	doc := read(t, filepath.Join("..", "..", "ARCHITECTURE.md"))
+	_, glossary, found := strings.Cut(doc, "\n## Glossary\n")
+	glossary, _, _ = strings.Cut(glossary, "\n## ")
+	terms := regexp.MustCompile(`(?m)^\| ([a-z ]+) \| [A-Z"].*\. \|$`).FindAllStringSubmatch(glossary, -1)
+	rows := strings.Count(glossary, "\n|") - 2 // the head and the rule below it
+	if !found || len(terms) != rows || rows < 10 || rows > 25 {
+		t.Errorf("the glossary has %d rows, of which %d are a word and a sentence; it has 10 to 25 words", rows, len(terms))
+	}
+	seen := map[string]bool{}
+	for _, term := range terms {
+		if seen[term[1]] {
+			t.Errorf("the glossary has %s twice", term[1])
+		}
+		seen[term[1]] = true
 	}
 }

@@ -2,12 +2,12 @@
 // sandboxes, real clients, the real registry that this machine's pip is set up
 // for. Each file of testdata is a testscript that anyone can read.
 //
-// Vocabulary: a *script* is one file of testdata; its *installation* is a state directory of its
+// A script is one file of testdata; its installation is a state directory of its
 // own, which shares the built templates with the others. Upstream host names are written as
 // UPSTREAM in what scripts compare. The words of scripts beyond testscript's own stand in
 // commands_test.go.
 //
-// The *client matrix* is the same questions asked of each client, with its
+// The client matrix is the same questions asked of each client, with its
 // answers kept word for word: testdata/matrix/CLIENT.golden has a section for
 // each question, "# QUESTION", what the client printed, and "(exit CODE)".
 // matrix_test.go lists the questions and makes docs/ecosystems.md's tables of
@@ -18,7 +18,7 @@
 //
 // Some tests drive a daemon through the Go client instead, and count what it has on
 // the host before and after (hoststate_test.go): deaths at each fault point, storms
-// of requests, and a *soak*, which is everything at random for a long time.
+// of requests, and a soak, which is everything at random for a long time.
 // COFFERDAM_LONG=1 makes them long; COFFERDAM_SOAK is the soak's duration (20m).
 //
 // Each test has an installation of its own and looks at nothing else of the host, so

@@ -6,8 +6,8 @@
 //	flaky list                              prints the list
 //	flaky forget                            begins a new one
 //
-// Vocabulary: a *part* is what one `go test` runs, and has a name; a test is *flaky*
-// that failed and passed when it was run once more; the *list* is the file `flaky` in
+// A part is what one `go test` runs, and has a name; a test is flaky
+// that failed and passed when it was run once more; the list is the file `flaky` in
 // the folder .tests, beside what each part told, PART.json.
 //
 // gotestsum alone would take more for good than it may: it runs the failed tests of a

@@ -19,7 +19,7 @@ import (
 type tree struct {
 	packages   map[string]*pkg // by directory
 	functions  map[string]int  // how many unexported functions and methods have a name
-	terms      map[string]bool // that a vocabulary in a package comment defines
+	terms      map[string]bool // that a package comment defines
 	interfaces map[string]*ast.InterfaceType
 	methods    map[string]int // by DIRECTORY.TYPE
 	lines      int
@@ -67,8 +67,9 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-// defined is a word that a vocabulary explains.
-var defined = regexp.MustCompile(`\*([A-Za-z][A-Za-z -]*)\*`)
+// defined is a word that a package comment explains: one in asterisks, or the subject of a sentence
+// "A word is the ...". A guard of internal/archtest counts the same.
+var defined = regexp.MustCompile(`\*([A-Za-z][A-Za-z -]*)\*|(?:^|[.;:] )[Aa]n? ([a-z][a-z-]*(?: [a-z-]+)?) (?:is|are|means) (?:an?|the|one|what|how|all|that)\b`)
 
 func (t *tree) readFile(path, dir string) error {
 	data, err := os.ReadFile(path)
@@ -87,10 +88,8 @@ func (t *tree) readFile(path, dir string) error {
 	lines := bytes.Count(data, []byte("\n"))
 	t.lines += lines
 	p.lines += lines
-	if _, vocabulary, found := strings.Cut(file.Doc.Text(), "Vocabulary:"); found {
-		for _, word := range defined.FindAllStringSubmatch(vocabulary, -1) {
-			t.terms[strings.ToLower(word[1])] = true
-		}
+	for _, word := range defined.FindAllStringSubmatch(strings.Join(strings.Fields(file.Doc.Text()), " "), -1) {
+		t.terms[strings.ToLower(cmp.Or(word[1], word[2]))] = true
 	}
 	s := &source{declares: map[string]bool{}, uses: map[string]int{}}
 	p.files = append(p.files, s)

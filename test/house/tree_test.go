@@ -30,7 +30,7 @@ func TestMeasures(t *testing.T) {
 		take.WriteString("type " + of + " struct{}\n\nfunc (" + of + ") take() {}\n\n")
 	}
 	dir := writeTree(t, map[string]string{
-		"internal/a/a.go":      "// Package a is one.\n//\n// Vocabulary: a *thing* is one, a *heap* has many.\npackage a\n\nimport \"x/internal/b\"\n\n" + take.String() + "func describeAll() { helper() }\n\ntype Wide interface {\n\tb.Narrow\n\tTwo()\n}\n",
+		"internal/a/a.go":      "// Package a is one.\n//\n// A *thing* is one, a *heap* has many. A\n// pile is the third.\npackage a\n\nimport \"x/internal/b\"\n\n" + take.String() + "func describeAll() { helper() }\n\ntype Wide interface {\n\tb.Narrow\n\tTwo()\n}\n",
 		"internal/a/other.go":  "package a\n\nfunc helper() { describeAll() }\n\nfunc lower() {}\n",
 		"internal/b/b.go":      "package b\n\ntype Narrow interface{ One() }\n\ntype Large struct{}\n\nfunc (Large) Three() {}\n\nfunc (*Large) Four() {}\n",
 		"internal/c/b/b.go":    "package b\n",
@@ -48,7 +48,7 @@ func TestMeasures(t *testing.T) {
 	if shared, short, all := tree.shareNames(); shared != 10 || short != 11 || all != 13 {
 		t.Errorf("%d shared, %d short of %d", shared, short, all)
 	}
-	if n := len(tree.terms); n != 2 {
+	if n := len(tree.terms); n != 3 {
 		t.Errorf("%d words are defined", n)
 	}
 	if n := tree.countSharedPackageNames(); n != 1 {

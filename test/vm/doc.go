@@ -10,6 +10,6 @@
 // process of the guest's kernel; test/vm/prove answers the checks inside, in one boot, and
 // test/vm/report is how it tells them.
 //
-// Vocabulary: a *disk* is an image that the machine has, made once of what its *key* says and
-// kept in .cofferdam/vm; the *payload* is the disk with the programs that are tried.
+// A disk is an image that the machine has, made once of what its key says and
+// kept in .cofferdam/vm; the payload is the disk with the programs that are tried.
 package vm

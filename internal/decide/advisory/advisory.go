@@ -2,11 +2,10 @@
 // which releases are known malware, which have known vulnerabilities, which packages are popular. No service is
 // called; an operator imports a database when there is a new one.
 //
-// Vocabulary: an *advisory* is an OSV record: of *malware* (MAL-), or of a *vulnerability*;
-// *withdrawn* ones are ignored; a name is *burnt* if every
-// version of it is malicious for ever; a *popularity list* names packages that
-// many people use, and a *lookalike* is a name near to one of them; a
-// *generation* is one imported state of all of this.
+// OSV records tell of malware (MAL-) or of a vulnerability; withdrawn ones are ignored. A name is
+// burnt if every version of it is malicious for ever. A popularity list names packages that many
+// people use, and a lookalike is a name near to one of them. The state of all of this that imports
+// have made at one time is called a generation.
 package advisory
 
 import (

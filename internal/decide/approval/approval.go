@@ -1,16 +1,10 @@
 // Package approval is the queue of held requests: what a policy neither allows
 // nor denies waits here, with its evidence, until a person answers.
 //
-// Vocabulary: a *request* is one release, one host on the network, one push to a
-// repository, or one call of a tool of the host, that waits, for the runs of one *owner*
-// (a token, or a user of the host); an *ask* is one run's question about it, and the same
-// release asked for by many runs of an owner is one request; a *revision* is a request as
-// it was shown; an *answer* is what a person decided, on a revision and bound to the
-// digests that they were shown; a *scope* says for whom an answer holds; a *grant* is an
-// answer as the policy weighs it (policy.Approval); a *burst* is what one run
-// asks for in one go: its requests share a group, so that they are read and
-// answered together; a *tree* is all that one install brings and that waits, asked
-// for as one request, whose *members* are requests of one release each.
+// Each request is of one owner (a token, or a user of the host): the same release asked for by many
+// runs of an owner is one request. All that one install brings and that waits may be asked for as
+// one request, a tree, whose members are requests of one release each. The policy weighs an answer
+// as a grant (policy.Approval).
 //
 // Everything in a request that did not come from this installation (names in
 // metadata, the agent's reasons, a task) is data that others control: it is
@@ -57,7 +51,7 @@ type File struct {
 	Published time.Time `json:"published,omitzero"`
 }
 
-// Ask is what one run asks: a release.
+// Ask is one run's question about a request: a release.
 type Ask struct {
 	Package  pkgref.Ref `json:"package,omitzero"` // with version
 	Host     Host       `json:"host,omitzero"`    // in the place of a package and its files
@@ -88,7 +82,8 @@ type Ask struct {
 	ByPerson bool `json:"by_person,omitempty"`
 }
 
-// Request is a release that waits, or was answered; or a tree of them.
+// Request is a release, a host on the network, a push to a repository or a call of a tool of the host,
+// that waits or was answered; or a tree of releases.
 type Request struct {
 	ID       string            `json:"id"` // "ap-" and six characters that are hard to confuse
 	State    State             `json:"state"`
@@ -160,7 +155,7 @@ type Asker struct {
 // MaxAsks is how many askers a request names.
 const MaxAsks = 32
 
-// Answer is what a person decided.
+// Answer is what a person decided, on a revision and bound to the digests that they were shown.
 type Answer struct {
 	State   State     `json:"state"` // Approved or Denied
 	By      string    `json:"by"`    // who, on the host

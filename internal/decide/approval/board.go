@@ -25,7 +25,8 @@ type holder struct{ run, owner string }
 
 func (a Asker) holder() holder { return holder{a.Run, a.Owner()} }
 
-// burst is what one run asks for in one go.
+// burst is what one run asks for in one go. Its requests share a group, so that they are read and
+// answered together.
 type burst struct {
 	group string
 	last  time.Time

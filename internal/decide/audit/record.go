@@ -2,14 +2,11 @@
 // and by which rule, written before anything happens. The daemon is its only
 // appender.
 //
-// Vocabulary: a *record* is one line of the log; its *outcome* says what became
-// of the ask; a *run* is one agent task; *durable* means that the bytes are on
-// the disk (fdatasync returned) when Append returns. A *segment* is a file of
-// records; a *leaf* is a record's line in the Merkle tree over all records; a *log
-// checkpoint* is the tree's signed head (package checkpoint); *personal* data are
-// those of people, kept beside the line, which has only a salted hash of them; a
-// segment is *sealed* when it is compressed, and *elsewhere* when only its leaves'
-// hashes are left here.
+// Append returns when the bytes are on the disk (fdatasync returned). The segments are files of
+// records. A segment is sealed when it is compressed, and elsewhere when only its leaves' hashes
+// are left here. A record's line is a leaf of the Merkle tree over all records, whose signed head
+// is the log checkpoint (package checkpoint). The personal data of people are kept beside the line,
+// which has only a salted hash of them.
 //
 // # Files
 //

@@ -1,9 +1,9 @@
 // Package dlp finds secrets and personal data in bytes on their way out, and reports,
 // redacts or blocks them. It is pure: who calls it brings the bytes, and what it found.
 //
-// Vocabulary: a *rule* knows one kind of value; a *class* is what the values of a rule are,
-// secrets or personal data; a *finding* says that a value was found, and where, and never
-// what it is; a *run* of bytes is what a rule may look at: the longest piece of its alphabet.
+// A rule knows one kind of value, which is a secret or personal data (its class). A finding says
+// that a value was found, and where, and never what it is. A rule may look at a run of bytes: the
+// longest piece of its alphabet.
 //
 // It finds values of a known form, in the clear. One that is encoded, encrypted,
 // compressed, spelt with something between its letters, or sent in parts by different ways

@@ -1,9 +1,9 @@
 // Package gitwire reads what git says over HTTP: which requests are about which repository,
 // and what a push is about to change. It does no input or output of its own.
 //
-// Vocabulary: the *smart* protocol is the one with services, git-upload-pack for a fetch
-// and git-receive-pack for a push; the *dumb* one reads a repository's files, and is not
-// read here; a *command* of a push moves one ref from an old object to a new one.
+// Git's smart protocol is the one with services, git-upload-pack for a fetch and git-receive-pack
+// for a push. Its dumb one reads a repository's files, and is not read here. A command of a push
+// moves one ref from an old object to a new one.
 package gitwire
 
 import (

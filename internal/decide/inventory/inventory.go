@@ -2,12 +2,10 @@
 // runs at the far end of the channel, looks at files and never runs one, and knows no
 // policy.
 //
-// Vocabulary: a *layout* is how one ecosystem's packages lie on a disk; each is one child
-// folder, and package all is the list; a *place* is a directory where a search begins; a
-// *holder* is a directory of installed packages, whose own files are not searched; a
-// *source* is a directory in which somebody writes a package; a place is *closed* when
-// nobody but root could have changed anything in it; the *memory* spares an inventory what
-// it has read before.
+// Each Layout is one child folder, and package all is the list. A search begins in a place. It does
+// not go into the packages of a directory of installed ones (a holder). In a source directory
+// somebody writes a package. A place is closed when nobody but root could have changed anything in
+// it. A memory spares an inventory what it has read before.
 package inventory
 
 import (

@@ -2,9 +2,7 @@
 // an installation to exactly the files that somebody reviewed, whatever flags
 // the client is given.
 //
-// Vocabulary: a *lockfile* is a file that names releases with the digests of
-// their files; a *pin* is one release in it; a digest is *strong* if nobody can
-// forge it (sha256 and up, Go's h1); a *set* is all lockfiles of a run.
+// A digest is strong if nobody can forge it (sha256 and up, Go's h1).
 //
 // A lockfile is read strictly and whole: what is malformed or gives a package another
 // package's file is an error with the file's name and the line, before anything runs. An entry

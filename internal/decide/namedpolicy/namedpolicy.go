@@ -1,9 +1,8 @@
 // Package namedpolicy keeps the policies that have a name, which tokens are bound
 // to and clients choose from.
 //
-// Vocabulary: a *named policy* is a document under a name; to *put* one is to
-// set or replace it; the *default* is in force where none was put under that
-// name; a policy's *history* is the digests that its name stood for.
+// The default is in force where no policy was put under a name. A policy's history is the digests
+// that its name stood for.
 //
 // The files on the disk, in one directory:
 //

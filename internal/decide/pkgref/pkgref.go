@@ -2,9 +2,8 @@
 // Two spellings of one package have one Ref, so every decision, cache key and record
 // agrees. Each ecosystem is one file with a family, and families is the list.
 //
-// Vocabulary: *canonical name*, the one spelling by the registry's own rule
-// (PEP 503 for Python); *version*, canonical too where the ecosystem has a
-// canonical form, else verbatim.
+// The canonical name is the one spelling by the registry's own rule (PEP 503 for Python). A version
+// is canonical too where the ecosystem has a canonical form, else verbatim.
 package pkgref
 
 import "cmp"

@@ -2,8 +2,6 @@
 // by it. It is pure: no input or output, no clock, no logger; time and facts
 // are arguments.
 //
-// Vocabulary: a *document* is YAML text; a *policy* is what it means; an
-// *entry* is one package of a list; a *rule* is one of the document's `rules`
-// (they judge commands, code and tools, never packages); a *decision* is
-// allow, deny or hold with its reason.
+// A document is YAML text, and a Policy what it means. Each entry of a list is one package; the
+// document's `rules` judge commands, code and tools, never packages.
 package policy

@@ -1,10 +1,7 @@
 // Package token is about who may speak to the daemon over the network, and for
 // how much.
 //
-// Vocabulary: a *token* is a name for a client with a *secret* that only the
-// client has (the daemon keeps its digest), the policies that it may choose and
-// its *quota*: what all its sandboxes together may use. Callers on the Unix
-// socket have no token: the kernel says who they are.
+// Callers on the Unix socket have no token: the kernel says who they are.
 package token
 
 import (
@@ -13,7 +10,8 @@ import (
 	"time"
 )
 
-// Token is one client.
+// Token is a name for one client, with a secret that only the client has (the daemon keeps its
+// digest), the policies that it may choose and its quota: all that its sandboxes together may use.
 type Token struct {
 	ID      string    `json:"id"`   // "tok-" and 12 hexadecimal digits
 	Name    string    `json:"name"` // unique among those that are not revoked

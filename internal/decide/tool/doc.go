@@ -2,9 +2,7 @@
 // is, which arguments it takes, and what it may answer. How one is run is for packages
 // command and endpoint, behind the one contract Runner.
 //
-// Vocabulary: a *tool* is what the operator declares; its *schema* is the JSON Schema of
-// its arguments, which are always one JSON object; a *call* is one use of it by a
-// sandbox; a *runner* is what does the work on the host.
+// The operator declares a tool. The JSON Schema of its arguments is always one of a JSON object.
 //
 // Arguments come from a guest. They are read once, bounded, and written anew in one
 // form; what is judged, recorded by its digest and handed to the tool is that form.

@@ -109,7 +109,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Runner does a tool's work. Implementations pass package tooltest's suite.
+// Runner does a tool's work on the host. Implementations pass package tooltest's suite.
 type Runner interface {
 	// Definition is what it runs, as far as the operator says it: two runners that do other
 	// work have another one. It is for a digest, and nobody reads it: what may be a secret is
@@ -122,7 +122,7 @@ type Runner interface {
 	Run(ctx context.Context, call Call) ([]byte, error)
 }
 
-// Call is one use of a tool.
+// Call is one use of a tool by a sandbox.
 type Call struct {
 	Tool         string
 	Run, Sandbox string // who calls

@@ -3,10 +3,10 @@
 //
 // What a nil error means, in each function's words:
 //
-//   - *durable*: after a loss of power the new content is there, under its name. The
+//   - durable: after a loss of power the new content is there, under its name. The
 //     content is brought to the disk, then the name changes, then the directory is
 //     brought to the disk.
-//   - *volatile*: other processes see the new content. After a loss of power the old
+//   - volatile: other processes see the new content. After a loss of power the old
 //     content can be there, the new one, or an empty file.
 //
 // An error means that the old content is there or the new one, and that nobody may

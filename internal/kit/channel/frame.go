@@ -2,11 +2,10 @@
 // session over a socketpair that is the guest agent's stdin and stdout, and on
 // each of its streams the frames of this file.
 //
-// Vocabulary: a *stream* is one yamux stream; its first frame is FrameOpen,
-// whose payload is a JSON message (Open from the guest, Call from the host);
-// what follows depends on the kind. The *host* side never trusts a frame: each
-// has a size limit, the first one a deadline, and a violation closes the
-// stream (or, in the multiplexer's own framing, the session).
+// The first frame of a yamux stream is FrameOpen, whose payload is a JSON message (Open from the
+// guest, Call from the host); what follows depends on the kind. The host's side never trusts a
+// frame: each has a size limit, the first one a deadline, and a violation closes the stream (or, in
+// the multiplexer's own framing, the session).
 //
 // Wire form of a frame: one byte type, four bytes big-endian payload length,
 // payload.

@@ -1,9 +1,8 @@
 // Package clock tells what time it is, and whether the host's clock may be believed.
 //
-// Vocabulary: the *wall* is what the host's clock says, which whoever keeps it can set;
-// *progress* is the time since the machine's boot, suspended time included, which nobody
-// sets; a *mark* is what time it was at a moment of progress; a *jump* is a wall that is
-// elsewhere than the mark and the progress since then put it.
+// The host's wall clock can be set by whoever keeps it. Progress is the time since the machine's
+// boot, suspended time included, which nobody sets. The wall clock has jumped when it is elsewhere
+// than a Mark and the progress since then put it.
 //
 // A jump is a fact for whoever decides by time: an age must be old enough by either
 // reading, an expiry is over by either. It lasts until the wall is back or a person says

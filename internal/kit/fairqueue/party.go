@@ -1,12 +1,9 @@
 // Package fairqueue divides what is scarce between guests, so that none of them can
 // use it up for the others.
 //
-// Vocabulary: a *guest* is whoever something is done for, by its id: a sandbox of the
-// gateway's, an owner of sandboxes of the daemon's; "" is this program itself, or its own
-// user. A *party* are the guests for whom one thing is done; it may
-// grow while that goes on. A *turn* is the right to go on, taken out of *shares*
-// and counted for one guest of the party. A *member* is one of those for whom a guest asks, such as
-// a sandbox of an owner; "" is the guest as such.
+// A guest is whoever something is done for, by its id: a sandbox of the gateway's, an owner of
+// sandboxes of the daemon's; "" is this program itself, or its own user. A guest may ask for a
+// member of its own, such as a sandbox of an owner; "" is the guest as such.
 package fairqueue
 
 import (
@@ -15,7 +12,7 @@ import (
 	"sync"
 )
 
-// Party are the guests for whom one thing is done. The zero value has nobody.
+// Party are the guests for whom one thing is done. It may grow while that goes on. The zero value has nobody.
 type Party struct {
 	mu     sync.Mutex // taken after that of a party whose inner this is
 	guests []string

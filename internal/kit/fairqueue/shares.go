@@ -53,7 +53,7 @@ type Shares struct {
 	parties []*waiter
 }
 
-// turn is what a member has.
+// turn is a member's right to go on, taken out of shares and counted for one guest of the party.
 type turn struct {
 	had  int
 	last uint64

@@ -3,9 +3,8 @@
 // a sentence (fault.New), callers ask with errors.Is, and the HTTP layer maps
 // it to a status once.
 //
-// Vocabulary: a *fault* is an error with a category and a human sentence; an
-// error without a category is ours, and the person sees only that something
-// inside failed.
+// A fault has a category and a human sentence. An error without a category is ours, and the person
+// sees only that something inside failed.
 package fault
 
 import (

@@ -1,9 +1,8 @@
 // Package faultpoint lets a test kill the daemon at a named place, as a crash of
 // the worst kind would: nothing is flushed, no deferred call runs.
 //
-// Vocabulary: a *fault point* is a place in the code between two steps that a
-// crash may come between. It costs a look at the environment and does nothing,
-// unless the variable names it.
+// A point lies between two steps that a crash may come between. It costs a look at the environment
+// and does nothing, unless the variable names it.
 //
 // A new one is a constant here, an element of All, and a Hit where it belongs.
 package faultpoint

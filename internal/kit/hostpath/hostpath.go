@@ -2,9 +2,9 @@
 // descriptor of the one before, so that nobody who may rename or link something on the way
 // decides afterwards what was opened.
 //
-// Vocabulary: the *identity* of a file or directory is what stays the same under another
-// name, and is another of whatever takes its name; a *tree* is a directory that somebody may
-// write to whom the caller does not trust, so that a link in it is not followed.
+// The identity of a file or directory stays the same under another name, and is another of whatever
+// takes its name. Somebody whom the caller does not trust may write to a tree, so a link in it is
+// not followed.
 package hostpath
 
 import (

@@ -5,8 +5,7 @@
 // what is done to one that is nobody's child is done through a handle that was
 // compared with that first (Handle).
 //
-// Vocabulary: a *number* is a pid; a process is *over* when it has been waited
-// for, and *dead* from its end until then.
+// A process is over when it has been waited for, and dead from its end until then.
 package process
 
 import (

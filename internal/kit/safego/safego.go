@@ -2,7 +2,7 @@
 // and the gateway that does: a panic in one of them ends that goroutine's work, and
 // not the process with all of its sandboxes.
 //
-// A goroutine that panics is *lost*: it is counted, logged with its stack, and its deferred calls
+// A goroutine that panics is lost: it is counted, logged with its stack, and its deferred calls
 // have run. One of those must tell whoever waits for it; where an answer is waited for, Try makes
 // an error of the panic.
 //

@@ -3,15 +3,13 @@
 // sandboxes are born trusting; the API may answer with those of another, which
 // clients are told to trust.
 //
-// Vocabulary: a *generation* is a *root*, which sandboxes trust, and an
-// *issuer*, which the root has signed and which signs leaves. Both are
-// critically constrained to the names that they were made for, so that whoever
-// steals the issuer's key can impersonate those registries to this
-// installation's sandboxes and nobody to anybody else. The root's key signs the
-// issuer and is kept nowhere: Java does not look at the constraints of what it
-// trusts, only at those of what is below it. A *leaf* is what the gateway shows,
-// with the issuer. The key of an issuer never leaves its folder; a leaf's key is
-// made for each leaf, and only the gateway gets it.
+// A generation is a root, which sandboxes trust, and an issuer, which the root has signed and which
+// signs leaves. Both are critically constrained to the names that they were made for, so that
+// whoever steals the issuer's key can impersonate those registries to this installation's sandboxes
+// and nobody to anybody else. The root's key signs the issuer and is kept nowhere: Java does not
+// look at the constraints of what it trusts, only at those of what is below it. The gateway shows a
+// leaf with the issuer. The key of an issuer never leaves its folder; a leaf's key is made for each
+// leaf, and only the gateway gets it.
 package authority
 
 import (

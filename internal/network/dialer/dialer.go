@@ -1,12 +1,11 @@
 // Package dialer makes connections for a process that has no network: it resolves names,
 // checks where they lead, connects, and hands over the connected socket.
 //
-// Vocabulary: the *boxed* process is the one without a network (Apart starts it so); the
-// *dialer* is the process beside it that has one; they share a packet socket, on which a
-// *question* is to resolve a name or to dial an address, and an *answer* is addresses, a
-// socket, or why not. An address that is not public is dialled only where the operator's
-// configuration leads there: a *pin* is an address of it, a *granted* address one that a
-// name of it had.
+// The boxed process is the one without a network (Apart starts it so). It shares a packet socket
+// with the dialer, the process beside it that has one. A question on it is to resolve a name or to
+// dial an address; the answer is addresses, a socket, or why not. An address that is not public is
+// dialled only where the operator's configuration leads there: as an address of it (a pin), or as
+// one that a name of it had (a granted address).
 //
 // The dialer reads nothing of what goes over a connection. The boxed process still says
 // what names are asked about and which public addresses are dialled: it can be led to

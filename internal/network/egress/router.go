@@ -6,10 +6,9 @@
 // name may have; all else is refused and recorded. At one more name it takes calls of
 // tools of the host, by HTTP, and asks the door to make them.
 //
-// Vocabulary: the *uplink* is the socket on which the keeper hands guests'
-// streams over; a *stream* is one of them; a *name* is a DNS name in its one
-// canonical spelling. The checked name is the one that is used: a name that is not
-// canonical is refused, never repaired.
+// The keeper hands guests' streams over on a socket, the uplink. A DNS name has one canonical
+// spelling. The checked name is the one that is used: a name that is not canonical is refused,
+// never repaired.
 package egress
 
 import (

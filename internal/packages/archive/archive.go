@@ -2,8 +2,7 @@
 // an archive that two programs could unpack in two ways is refused, so that what
 // was inspected is what gets installed.
 //
-// Vocabulary: a *member* is one entry of an archive; its *path* is relative,
-// slash-separated and clean, or the archive is refused.
+// The path of each member is relative, slash-separated and clean, or the archive is refused.
 package archive
 
 import "io/fs"

@@ -19,7 +19,7 @@ import (
 // has been moved aside, and the caller may fetch it anew.
 var ErrQuarantined = errors.New("a cached artifact was changed on the disk and set aside")
 
-// Blob is an open, verified artifact. Close it; until then it isn't evicted.
+// Blob is an open, verified artifact: its bytes under their digest. Close it; until then it isn't evicted.
 type Blob struct {
 	store *Store
 	hex   string
@@ -49,7 +49,8 @@ func (b *Blob) Close() error {
 	return b.file.Close()
 }
 
-// stamp is what a verified blob looked like to the file system. The change
+// stamp is what a verified blob looked like to the file system (inode, size, times), so that an
+// unchanged blob isn't read again. The change
 // time can't be set by a program, so an edit shows even if the rest is put back.
 type stamp struct {
 	dev, ino uint64

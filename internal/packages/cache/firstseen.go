@@ -21,7 +21,7 @@ type Key struct {
 	File      string `json:"file"`
 }
 
-// Binding is what a file was when its bytes were first here.
+// Binding is what a file of an upstream was when its bytes were first here, for ever.
 type Binding struct {
 	// Given is the digest as the index or a witness gave it: any algorithm, or
 	// "" if nobody gave one.

@@ -3,14 +3,9 @@
 // values. It is files in one directory, each put there whole by a rename; there
 // is no database and nothing to repair.
 //
-// Vocabulary: a *blob* is an artifact's bytes under their digest; a digest is
-// "sha256:<hex>"; a *stamp* is what the file system says of a blob that was
-// verified (inode, size, times), so that an unchanged blob isn't read again; a
-// blob that is not what its name says is *quarantined*: moved aside, kept for
-// the operator, never served; a *binding* says what a file of an upstream was
-// when its bytes were first here, for ever; a *shelf* keeps small values for one
-// owner; a *page* is an upstream's index page as it was read:
-// its *rows*, which can be read in pieces, and an *index* of them.
+// The bytes of an artifact lie under their digest, "sha256:<hex>". A blob that is not what its name
+// says is quarantined: moved aside, kept for the operator, never served. The rows of an index page
+// can be read in pieces, and an index says where they are.
 //
 // A program that may write in the directory as this user can replace blobs between
 // two reads; what is guaranteed is that a change is found before it is served.

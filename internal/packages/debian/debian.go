@@ -1,9 +1,8 @@
 // Package debian brings packages of the distribution to the builds of templates: apt, on
 // the host, chooses and fetches them, and what it brought is handed out by its digest.
 //
-// Vocabulary: the *mirror* is what the operator's or the host's apt uses; a *request* is what
-// a build asks for; a *set* are the packages that a request comes to, in the order in which
-// dpkg is to take them.
+// The mirror is that of the operator's or the host's apt. A build's request comes to a set of
+// packages, in the order in which dpkg is to take them.
 //
 // apt has directories of its own here. Of the host's configuration it reads what it is
 // given: sources, keyrings and what its mirror needs. It verifies the mirror's signature,

@@ -4,19 +4,15 @@
 // never fetches, stores or decides; it has no clock and opens nothing. Each
 // registry is one child folder, and package all is the list.
 //
-// Vocabulary: a *project* is what an index page is about, a package by its
-// canonical name; a *release* is a version of it; a *file* is an artifact of a
-// release; a *row* is what a page is rendered from, bytes that the protocol
-// wrote when it read the upstream's page and that only it understands; a *tag*
-// is a name that stands for a version (npm's `latest`); a *sidecar* is a small
-// file derived from a file (Python's `.metadata`); an *attachment* is a small
-// file of a release that resolvers read also of releases that are never
-// installed (Go's `.mod`); a *form* is one of the representations that a
-// protocol has of one page; a file is *left out* when nobody may have it (a
-// name that is not canonical, a dependency that no registry serves) and
-// *withheld* when the policy of this run refuses it; a *place* is what a host
-// name stands for towards clients; a *witness* is a transparency log that knows
-// the digests which the index does not give.
+// An index page is about one project, a package by its canonical name. A page is rendered from
+// rows, bytes that the protocol wrote when it read the upstream's page and that only it
+// understands. The name of a tag stands for a version (npm's `latest`). Two kinds of small files
+// come beside the files of a release: sidecars, which are derived from one of them (Python's
+// `.metadata`), and attachments, which resolvers read also of releases that are never installed
+// (Go's `.mod`). A protocol may have several forms of one page. A file is left out when nobody may
+// have it (a name that is not canonical, a dependency that no registry serves), and withheld when
+// the policy of this run refuses it. Where the index does not give the digests, a transparency log
+// may know them (Witness).
 //
 // One request, end to end: the gateway finds the Place of the Host, calls
 // Route with the method and the raw path, and gets a Route. For RouteIndex it

@@ -4,15 +4,6 @@
 // the bytes from the cache or fetches and verifies them whole, has the serving
 // recorded, and only then sends.
 //
-// Vocabulary: a *source* is one upstream with its protocol and client; a
-// *guest* is a sandbox as the gateway sees it, an identity that came with the
-// connection; a *page* is an index page, read; an *artifact* is a file's
-// verified bytes; an *attachment* is what resolvers read of releases that they
-// may never install; a *logbook* is an upstream's transparency log and what is
-// known of it; what a guest asks for is *located*, then *verified*, then *judged*,
-// each a type of its own; a *side download* is what tools fetch from outside the registries;
-// a *name* is a host name that the gateway answers for.
-//
 // The life of a request is in docs/ecosystems.md; what each client shows of a
 // refusal, too. Nothing that one guest does can be read by another: there is
 // no negative cache, no listing and no counter.

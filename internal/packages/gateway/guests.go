@@ -24,7 +24,8 @@ type guestRates struct {
 	byID map[string]*guest
 }
 
-// guest is one sandbox. All fields are guarded by guests.mu.
+// guest is one sandbox as the gateway sees it: an identity that came with the connection. All
+// fields are guarded by guests.mu.
 type guest struct {
 	seen   time.Time
 	tokens float64 // below zero: turns that were given and are not due yet

@@ -19,7 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 )
 
-// source is one upstream with its protocol.
+// source is one upstream with its protocol and client.
 type source struct {
 	pages.Source
 	log *logbook.Book // its transparency log, if it has one that its protocol can read

@@ -2,11 +2,10 @@
 // agent types to get packages, such as pip, uv, npm, pnpm or go. One installer is one child
 // folder, and package all is the list.
 //
-// Vocabulary: an *install* is a command that fetches packages; a *rewrite* is the same
-// command as one that only resolves, in a scratch copy of the project, and puts what it
-// found on its standard output; a *document* is a file of that output, in a *frame*; a
-// *resolver* reads the documents of one kind of rewrite; its *result* names releases, each
-// a *choice*; a *lockfile* is the result in the form in which the client reads it again.
+// A command that fetches packages is rewritten as one that only resolves, in a scratch copy of the
+// project, and puts the files that it found on its standard output, each in a frame. A resolver
+// reads these documents, and its result names releases. The result has the form of a lockfile, too,
+// in which the client reads it again.
 //
 // The output of a sandbox may be hostile: documents are read strictly and with limits,
 // and what they say counts only as far as the gateway showed it in the same run.

@@ -1,12 +1,12 @@
 // Package manifest is the contract of those who read what a project says that it requires: the files that people write,
 // as against lockfiles, which their clients write.
 //
-// Vocabulary: a *manifest* is such a file; a *format* reads manifests of one name; a *root* is a package that one asks for
-// from a registry, by its name; what a manifest asks for otherwise (a directory, a repository, an address, another
-// registry) is *left out*, with the line and the reason. No root has the name of something that was left out or that the
-// project itself has: whoever registers that name publicly would be asked for it. Where a manifest says something by which any
-// name may be such a one (another registry, a member that can't be read), all names are *withheld*: none is a root, and each is
-// told with its line.
+// A manifest asks for packages from a registry, by their names: its roots. If it asks for something
+// in another way (a directory, a repository, an address, another registry), that is left out, with
+// the line and the reason. No root has the name of something that was left out or that the project
+// itself has: whoever registers that name publicly would be asked for it. Where a manifest says
+// something by which any name may be such a one (another registry, a member that can't be read),
+// all names are withheld: none is a root, and each is told with its line.
 package manifest
 
 import (

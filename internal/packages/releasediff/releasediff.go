@@ -2,7 +2,7 @@
 // one of them. Both are archives that publishers packed, read as strictly as before they were
 // served. Pure.
 //
-// A *path* is that of a file within its release: without the folder that has the release's
+// A path is that of a file within its release: without the folder that has the release's
 // version in its name, so that two releases of a package have the same for the same file.
 package releasediff
 

@@ -9,9 +9,8 @@
 // reader does not find (see package exchange), what is compressed inside of a file, and a credential of
 // fewer than 8 bytes, which is found in what is something else.
 //
-// Vocabulary: an *upstream* is a registry that this installation uses, found by
-// discovery or configured; a *learnt host* is a file host that its index links
-// to; an *address class* is loopback, link-local, private or public.
+// An upstream was found by discovery, or configured. Its index may link to file hosts, which are
+// learnt. An address class is loopback, link-local, private or public.
 package upstream
 
 import (

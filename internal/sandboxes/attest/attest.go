@@ -1,11 +1,10 @@
 // Package attest says of each thing that isolates or limits a sandbox whether it does,
 // from what a probe came to inside and what was seen of it on the host.
 //
-// Vocabulary: a *control* is one of those things; a *twin* is a fresh sandbox like
-// another one, made for the probe alone; the *words* are what the probe says, and the
-// *evidence* is these and what the host saw itself; a control is *proved* if the probe
-// tried to get past it and did not, *failed* if it did or if nobody knows, and *not
-// applicable* where there was nothing to try, and it says why.
+// Each thing that isolates or limits is a control. The probe runs in a twin: a fresh sandbox like
+// another one, made for the probe alone. The evidence is the probe's words and what the host saw
+// itself. A control is proved if the probe tried to get past it and did not, failed if it did or if
+// nobody knows, and not applicable where there was nothing to try, and it says why.
 //
 // The words are believed as far as they go: nobody but the probe has run in the twin. A
 // way out that is there is seen by the host all the same, where the host can see it.

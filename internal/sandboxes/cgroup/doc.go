@@ -3,14 +3,11 @@
 // kernel killed for memory. It makes those of the gateway, of the keeper and of
 // the programs that work on a sandbox's files as well (Ensure, EnsureStage).
 //
-// Vocabulary: a *controller* is what the kernel limits (memory, cpu, pids); a
-// *hierarchy* is a mounted tree of groups that controllers live in: version 1
-// has one per controller, version 2 one for all, and a *hybrid* host has both,
-// each controller being in one of them. The *parent* is the group under which
-// all of an installation's groups are made; a *share* is a group below it for
-// the sandboxes of one owner, so that the processors' time is divided between
-// owners and not by how many sandboxes each has, and Balance has those that use
-// little go first; a *group* is one sandbox's.
+// On version 1 each of the kernel's controllers (memory, cpu, pids) has a hierarchy of groups of
+// its own; on version 2 one hierarchy has all; a hybrid host has both, each controller being in one
+// of them. The parent is the group under which all of an installation's groups are made. A share is
+// a group below it for the sandboxes of one owner, so that the processors' time is divided between
+// owners and not by how many sandboxes each has, and Balance has those that use little go first.
 //
 // One use, end to end: New finds out which controllers can be used and why the
 // others can't, Create makes a group, its Joins are the files into which a

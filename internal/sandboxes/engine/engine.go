@@ -2,11 +2,8 @@
 // that neutral code knows it by. Implementations are child folders, all/ lists
 // them, enginetest/ is the suite that each must pass.
 //
-// Vocabulary: an *engine* makes *instances*; an instance is the running body of
-// one sandbox: a root filesystem, PID 1 (the guest agent) and the limits around
-// them. A *control* is something that isolates or limits; an engine declares
-// which controls it can enforce, and what a policy asks beyond that is refused,
-// never silently weakened.
+// An engine declares which controls it can enforce. A policy that asks for more is refused, never
+// silently weakened.
 //
 // One use, end to end: the daemon asks Capabilities, compares them with what
 // the policy needs, calls Create with a Spec (which starts PID 1 under the
@@ -22,7 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
-// Control is one thing that an engine enforces.
+// Control is one thing that isolates or limits a sandbox, and that an engine may enforce.
 type Control string
 
 // The controls.
@@ -190,7 +187,8 @@ type Engine interface {
 	Sweep(ctx context.Context, id string) error
 }
 
-// Instance is one sandbox's body. Safe for concurrent use.
+// Instance is the running body of one sandbox: a root filesystem, PID 1 (the guest agent) and
+// the limits around them. Safe for concurrent use.
 type Instance interface {
 	Handle() Handle
 	// Signal sends a host signal to PID 1 and all that it isolates (by number).

@@ -19,7 +19,7 @@ const portDeadline = 30 * time.Second
 // reads no more.
 const hangUpDeadline = 10 * time.Second
 
-// dials are the connections of the host to programs.
+// dials are the connections of the host to programs in the sandbox.
 type dials struct {
 	mu   sync.Mutex // guards the rest
 	last uint64

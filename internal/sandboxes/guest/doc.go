@@ -4,14 +4,11 @@
 // host as a stream. It decides nothing: what may happen is the host's to say,
 // and what comes from here is a claim to the host.
 //
-// Vocabulary: the *agent* is this process; a *command* is one exec of the host,
-// with the *tree* of processes that came of it; the *marker* is the environment
-// variable that every process of a command inherits and can forge, the *lineage* the limits that
-// it inherits and can't; a *name* is a host name
-// that exists here, with an address of its own in 127.64.0.0/10; the *identity*
-// is what the host's Configure call said: user, host name, environment, CA; a
-// *place* is where a file lies, found with the *rights* of the user for whom the
-// host asks; a *dial* is a connection of the host to a program in the sandbox.
+// Each command of the host has a tree of processes that came of it. All of them inherit an
+// environment variable that they can forge (marker) and limits that they can't (lineage). A host
+// name that exists here has an address of its own in 127.64.0.0/10. The host's Configure call says
+// the user, host name, environment and CA. A file is found with the rights of the user for whom the
+// host asks.
 //
 // The life of a sandbox: PID 1 takes the channel away from its stdin and
 // stdout, drops what it does not need (Harden), binds DNS, and serves. The

@@ -1,10 +1,9 @@
 // Package interpreter runs cells of code in sandboxes, and keeps what they leave behind for
 // the next.
 //
-// Vocabulary: a *cell* is code that is handed over as text; a *context* is where cells run
-// one after the other and find what those before them made: it has a language and a working
-// directory; a *kernel* is the process of a context; a *default context* is the one of a
-// language that cells get which name none.
+// A cell is code that is handed over as text. In a context cells run one after the other and find
+// what those before them made. It has a language and a working directory, and one process, its
+// kernel. Cells that name no context get the default one of their language.
 //
 // A kernel is one of the programs in programs/, started as a command of its sandbox over the
 // channel. It has its text and then requests on standard input, and writes messages, a line

@@ -3,13 +3,9 @@
 // survives the daemon: the daemon can be killed or upgraded and no sandbox
 // notices. Payloads are opaque to it. Small and boring on purpose.
 //
-// Vocabulary: a *sandbox* here is an id, a channel and the pids behind it;
-// *launch* runs an engine's start command with the channel's guest end as its
-// stdin and stdout; *meta* is the daemon's own data about a sandbox, kept and
-// handed back verbatim; a *command* is an exec on the channel whose output is
-// kept in a *ring*; the *uplink* is the socket to which guest-opened streams
-// go, with the sandbox's identity in front. A *frozen* sandbox has no processes
-// (or stopped ones) and lives on in its channel: its session is in the keeper's
+// The daemon's own data about a sandbox (meta) are kept and handed back verbatim. Streams that a guest opens go to
+// the socket of the gateway (the uplink), with the sandbox's identity in front. A frozen sandbox
+// has no processes (or stopped ones) and lives on in its channel: its session is in the keeper's
 // memory, so the end of the keeper is the end of what is frozen.
 //
 // Protocol: a Unix socket, one connection a request. The client sends one
@@ -27,7 +23,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/process"
 )
 
-// Launch asks for an engine's start command to be run as the keeper's child.
+// Launch asks for an engine's start command to be run as the keeper's child, with the channel's guest
+// end as its stdin and stdout.
 type Launch struct {
 	ID   string   `json:"id"`
 	Argv []string `json:"argv"`

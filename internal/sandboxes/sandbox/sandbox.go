@@ -1,12 +1,10 @@
 // Package sandbox makes sandboxes, runs commands in them and takes them away.
 //
-// Vocabulary: a *sandbox* is an engine's instance plus what the daemon knows about it (run, policy,
-// template, owner); a *command* is a process that was started through the API; a command is
-// *settled* when its end and what it installed are on record; *recover* is what a restarted daemon
-// does with the sandboxes that the keeper held meanwhile; the *journal* is what it knows them by;
-// to *reconcile* is to compare what there is with what is known, and take away what is nobody's.
-// Package suspend has what a sandbox waits for, and how it is frozen meanwhile; package expiry, when
-// it ends; package quota, how much each owner may have.
+// A restarted daemon takes over the sandboxes that the keeper held meanwhile, which it knows by the
+// journal (package journal), and takes away what is nobody's (package recovery). Package commands
+// starts commands in them and follows these to their ends. Package suspend has what a sandbox waits
+// for, and how it is frozen meanwhile; package expiry, when it ends; package quota, how much each
+// owner may have.
 package sandbox
 
 import (
@@ -25,7 +23,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox/suspend"
 )
 
-// Sandbox is one sandbox of a running daemon.
+// Sandbox is one sandbox of a running daemon: an engine's instance plus what the daemon knows about
+// it (run, policy, template, owner).
 type Sandbox struct {
 	info      Info // never changes after creation
 	policy    *policy.Policy

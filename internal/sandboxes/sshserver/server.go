@@ -3,10 +3,10 @@
 // are done in the sandbox with the rights of whoever started it, judged and recorded as any other
 // command or connection there.
 //
-// Vocabulary: a *session* is a command of the sandbox with its streams, started as a shell,
-// by a command line, or as a *subsystem*, of which there is one, sftp; a *forwarding* is a
-// connection to a port of the sandbox's loopback interface; the *keys* of a sandbox are a
-// host key, by which the client knows it, and the one key that may come in.
+// A session is a command of the sandbox with its streams, started as a shell, by a command line, or
+// as a subsystem, of which there is one, sftp. A forwarding leads to a port of the sandbox's
+// loopback interface. A sandbox has two keys: a host key, by which the client knows it, and the one
+// key that may come in.
 //
 // Nothing leads from the sandbox to the client: forwardings of the other direction, agents
 // and displays are refused.

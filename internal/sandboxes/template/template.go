@@ -1,7 +1,4 @@
 // Package template makes root filesystems for sandboxes and keeps them.
-//
-// Vocabulary: a *template* is a read-only root filesystem with a digest; its
-// *baseline* is what was installed in it before any sandbox ran.
 package template
 
 import (
@@ -10,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine"
 )
 
-// Template is one root filesystem, ready to use.
+// Template is one read-only root filesystem with a digest, ready to use.
 type Template struct {
 	Name    string            `json:"name"`
 	Digest  string            `json:"digest"` // "sha256:<hex>" over the image, or over what a host template shows

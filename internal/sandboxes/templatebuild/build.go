@@ -3,9 +3,7 @@
 // through the gateway under the client's policy, as in any sandbox, and stand in the snapshot's
 // ledger.
 //
-// Vocabulary: a *recipe* is what is built: a base, steps, a start and a ready command; a
-// *build* is one time that this is done; an *upload* is an archive of files that copy
-// steps unpack; a *ticket* lets who has it send one upload.
+// Copy steps unpack an upload, an archive of files, and whoever has its ticket may send it, once.
 //
 // The files that clients send are not read here: an archive is unpacked in the sandbox, with its
 // rights. A build that fails leaves nothing but its log.
@@ -64,7 +62,7 @@ const (
 	StepFinalize = "finalize"
 )
 
-// Build is one build.
+// Build is one time that a recipe is built.
 type Build struct {
 	ID       string    `json:"id"`
 	Template string    `json:"template"` // the template's id

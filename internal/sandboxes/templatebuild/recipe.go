@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/sandbox"
 )
 
-// Recipe is what is built.
+// Recipe is what is built: a base, steps, a start and a ready command.
 type Recipe struct {
 	Base  string // as the client calls it
 	Steps []Step

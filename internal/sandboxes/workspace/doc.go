@@ -1,10 +1,9 @@
 // Package workspace gives a sandbox a copy of a directory in the directory's place, finds
 // what was changed in the copy, and brings over what a person picks.
 //
-// Vocabulary: the *original* is the directory of the person's; the *copy* is what the sandbox
-// has; the *list* tells how both were when the copy was made; a *change* is a file of the copy
-// that is new, other or gone since; a change is in *conflict* if the original's file is not
-// as it was.
+// The original is the person's directory, and the sandbox has the copy. A list tells how both were
+// when the copy was made. Changes since are files that are new, other or gone. One is in conflict
+// if the original's file is not as it was.
 //
 // A worker in the copy is hostile. The copy's content is data: names that are checked, links that are
 // never followed, and modes of which nothing but the right to execute is taken over. Changes are

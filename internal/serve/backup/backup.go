@@ -1,8 +1,7 @@
 // Package backup writes an archive of an installation's state while its daemon runs, and
 // while none does. It is tar, so that restoring it needs nothing of ours.
 //
-// Vocabulary: a *part* is what can be left out: templates, snapshots, homes; a *set* is a
-// directory that is copied as it was at one moment, or not at all.
+// Templates, snapshots and homes can be left out.
 //
 // Nobody waits for a backup and no lock is taken. It is consistent by the order in which
 // things are read, in which each thing knows at most what is read after it:

@@ -21,8 +21,8 @@ import (
 // setTries is how often a set is looked at that changes while it is opened.
 const setTries = 50
 
-// set is a directory as it was at one moment: each file is open, so that it stays though its
-// name goes, and has the length that it had.
+// set is a directory that is copied as it was at one moment, or not at all: each file is open, so
+// that it stays though its name goes, and has the length that it had.
 type set struct{ entries []member }
 
 type member struct {

@@ -1,8 +1,8 @@
 // Package config says where an installation keeps its things and how it is set
 // up. Its file is optional and decoded strictly: an unknown key is an error.
 //
-// Vocabulary: the *state* directory survives a reboot (log, cache, templates,
-// CA); the *runtime* directory does not (sockets, the engine's own files).
+// The state directory survives a reboot (log, cache, templates, CA); the runtime directory does not
+// (sockets, the engine's own files).
 package config
 
 import (

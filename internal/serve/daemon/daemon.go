@@ -1,8 +1,8 @@
 // Package daemon is the composition root: it makes every part, joins them, and
 // runs until it is told to stop or has been idle.
 //
-// Vocabulary: a *role* is one of the processes that the one binary can be
-// (daemon, keeper, gateway); *idle* means no sandbox and no client.
+// The one binary has several roles (daemon, keeper, gateway). A daemon is idle when it has no
+// sandbox and no client.
 package daemon
 
 import (

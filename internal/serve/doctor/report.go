@@ -1,9 +1,8 @@
 // Package doctor says what this host can run: which controls hold, what is
 // missing, and how to get it. It changes nothing on the host.
 //
-// Vocabulary: a *check* is one question with a status and a sentence; a
-// *report* is all of them. Sandboxes can run if no check failed; a *warning*
-// is something weaker or missing that a policy may ask for.
+// Each check is one question with a status and a sentence. Sandboxes can run if no check failed; a
+// warning is about something weaker or missing that a policy may ask for.
 package doctor
 
 import (

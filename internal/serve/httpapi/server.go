@@ -2,11 +2,9 @@
 // calls the domain, encodes the answer, and maps fault categories to HTTP statuses
 // once.
 //
-// Vocabulary: a *caller* is the host user at the other end of the Unix socket, or
-// a *token* that came with the request over the network; routes() says which
-// routes are for whom, and what a token sees is its *own*: sandboxes and snapshots
-// that were made with it, and runs of which all sandboxes were. An *attachment* is
-// a connection that was upgraded to channel frames.
+// routes() says which routes are for host users of the Unix socket and which for tokens. A token
+// sees its own: sandboxes and snapshots that were made with it, and runs of which all sandboxes
+// were. A connection that attaches is upgraded to channel frames.
 package httpapi
 
 import (

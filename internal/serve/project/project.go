@@ -1,12 +1,11 @@
 // Package project reads cofferdam.yaml, which says how the runs of a directory are made, so
 // that they need no flags.
 //
-// Vocabulary: a *project* is a directory with such a file; its *settings* are what is in
-// that; it is *allowed* once a person has said that they have read it. What counts is the
-// content of the file, of the policy that it names, of the lockfiles that both name and of the ignore
-// file, and where its paths lead: all can come with code that a stranger wrote, or be written by an agent for its
-// next run. So a file that is not allowed,
-// or has changed since, is not used, and its runs are refused.
+// A project's settings are allowed once a person has said that they have read them. The content of
+// the file, of the policy that it names, of the lockfiles that both name and of the ignore file
+// counts, and where its paths lead: all can come with code that a stranger wrote, or be written by
+// an agent for its next run. So a file that is not allowed, or has changed since, is not used, and
+// its runs are refused.
 package project
 
 import (

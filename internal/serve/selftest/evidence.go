@@ -18,7 +18,7 @@ type Release struct {
 	Sent   int // how often the registry has sent the file
 }
 
-// Evidence is what happened and what is known of it.
+// Evidence is what happened, as the self-test saw it itself, and what the log says about it.
 type Evidence struct {
 	Releases map[string]*Release // by role: allowed, refused, held
 

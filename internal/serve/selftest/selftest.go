@@ -3,10 +3,6 @@
 // a registry on the loopback, has an allowed, a refused and a held package
 // installed in a real sandbox, answers for the held one, and then compares what is
 // known to have happened with what the log, its proofs and its export say.
-//
-// Vocabulary: a *link* is one thing that must hold for the log to be believed; the
-// *evidence* is what happened, as the self-test saw it itself, and what the log
-// says about it; a *drill* is what makes evidence.
 package selftest
 
 import (
@@ -18,8 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/audit/checkpoint"
 )
 
-// Link is one checked link of the chain. Detail says what is wrong, and what
-// was looked at where nothing is.
+// Link is one checked link of the chain: it must hold for the log to be believed. Detail says what
+// is wrong, and what was looked at where nothing is.
 type Link struct {
 	Name   string `json:"name"`
 	Holds  bool   `json:"holds"`
@@ -52,7 +48,7 @@ type Wiring struct {
 	Keys  func() (checkpoint.Keyring, error)
 }
 
-// drill does what is to be on record.
+// drill does what is to be on record, and so makes evidence.
 type drill interface {
 	// playDrill has the packages installed, refused, held and approved. It tells what
 	// it saw itself, without a look at the log.

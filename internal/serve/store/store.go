@@ -1,8 +1,8 @@
 // Package store keeps what the domain packages want kept in SQLite files, one
 // for each: it implements their Store interfaces and knows nothing of why.
 //
-// Vocabulary: a *migration* is a step of a schema, numbered from 1; a file says
-// by PRAGMA user_version which were done. A file of a newer version is refused.
+// Migrations of a schema are numbered from 1; a file says by PRAGMA user_version which were done. A
+// file of a newer version is refused.
 //
 // Every file is in WAL mode with synchronous=FULL, unless its type says another:
 // what a call wrote has survived a loss of power when it returns. One connection

@@ -3,12 +3,10 @@
 // none of the daemon's parts but the door; package watched stands around them and
 // tells. No other package imports Prometheus or OpenTelemetry.
 //
-// Vocabulary: a *metric* is a number under a fixed name, whose labels have few
-// and known values (never a package's name, never what a guest or a client
-// wrote); a *span* is a piece of work with a beginning and an end; a *trace* is the
-// spans that belong together, from a client's request through the sandbox and
-// its commands to each decision of the door and the person who is waited for; the
-// *newest command* of a sandbox is what its decisions are taken to come from.
+// The labels of a metric have few and known values (never a package's name, never what a guest or a
+// client wrote). A trace has the spans of all that belongs together, from a client's request
+// through the sandbox and its commands to each decision of the door and the person who is waited
+// for. A sandbox's decisions are taken to come from its newest command.
 //
 // Spans have ids (of sandboxes, runs, requests), ecosystems, package names,
 // versions, rules and outcomes. They have no people's names, no tasks, no

@@ -4,8 +4,8 @@
 // the host of each over a port of the machine. It is the one thing that the guest's system
 // is booted for: a unit of systemd runs it as root.
 //
-// Vocabulary: a *check* is one question, here a function that returns what it saw; the
-// *payload* is the disk with the programs that are tried, mounted at /opt/proof.
+// A check is one question, here a function that returns what it saw; the
+// payload is the disk with the programs that are tried, mounted at /opt/proof.
 package main
 
 import (

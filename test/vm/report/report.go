@@ -2,8 +2,8 @@
 // for each, and how the host reads that: what is missing, told twice or can't be read is no
 // success.
 //
-// Vocabulary: a *check* is one question that is answered in the guest; a *result* is its
-// answer; the *control* is a check that must fail, and shows that a failure gets through.
+// A check is one question that is answered in the guest; a result is its
+// answer; the control is a check that must fail, and shows that a failure gets through.
 package report
 
 import (

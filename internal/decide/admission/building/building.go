@@ -2,8 +2,7 @@
 // thrown away, for runs whose policy says throwaway of these. Nobody has looked into the bytes that
 // come out: they are bounded here, and inspected by the gateway like any published file.
 //
-// Vocabulary: a *workshop* is a sandbox for one build, which may be a package's scripts; its
-// *source* is the published file; a *job* is a build that some run wants; what it *made* is kept for some minutes, until the gateway has read it.
+// A sandbox for one build, which may be a package's scripts, is called a workshop.
 package building
 
 import (
@@ -35,7 +34,7 @@ type Source struct {
 	Through string              // the entry through which the run admits it
 }
 
-// Job is a build.
+// Job is a build that some run wants.
 type Job struct {
 	Source
 	// Key names all that decides what comes of it: equal keys are one build.

@@ -12,7 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
-// made is what came out of a build. Its last three fields are the desk's.
+// made is what came out of a build, kept for some minutes, until the gateway has read it. Its last
+// three fields are the desk's.
 type made struct {
 	file  *os.File
 	sum   hash.Hash

@@ -2,11 +2,9 @@
 // has met and how it moves, what each requires, and which reading may lead to a package.
 // It does no input or output; what judges a release comes to it as Rules.
 //
-// Vocabulary: an *edge* is "release A requires package B", of an admitted release or, to
-// explain a refusal, of another; a *standing* is a release's state with what it rests on; an *event*
-// is what one question about the release said; a release is *weighed* once what
-// looks at a file of it (age, kind, digest, scripts) has said yes, or once the facts
-// are known by which that can be asked again.
+// An edge says "release A requires package B", of an admitted release or, to explain a refusal, of
+// another. A release is weighed once the questions that look at a file of it (age, kind, digest,
+// scripts) were answered with yes, or once the facts are known by which they can be asked again.
 package ledger
 
 import "github.com/cofferdam-dev/cofferdam/internal/decide/policy"

@@ -2,10 +2,9 @@
 // log's alarms: each event is one POST, signed, in order, tried again until it is taken
 // or too old.
 //
-// Vocabulary: a *hook* is a configured address; its *cursor* is the last event
-// that it is done with. The queue keeps its events, and the store the cursors,
-// so together they are the outbox: nothing is lost when the daemon ends, and
-// nothing of the queue ever waits for a hook.
+// A hook's cursor is the last event that it is done with. The queue keeps its events, and the store
+// the cursors, so together they are the outbox: nothing is lost when the daemon ends, and nothing
+// of the queue ever waits for a hook.
 //
 // A hook gets an event once or, when the answer was lost, again: the number in
 // Cofferdam-Delivery tells. The signature is in

@@ -1,11 +1,10 @@
 // Package checkpoint is the signed head of the audit log: what a log checkpoint
 // says, how it is signed, which keys are trusted, and how the private key is kept.
 //
-// Vocabulary: a *log checkpoint* states how many records a log has and the root
-// hash of the Merkle tree over them; its *origin* names the log; a *note* is the
-// signed text of a checkpoint; a *public key* is a line "name+hash+base64" (the
-// verifier key of golang.org/x/mod/sumdb/note); a *rotation* is a checkpoint
-// that both the old and the new key have signed and that names both.
+// A log checkpoint states how many records a log has and the root hash of the Merkle tree over
+// them. Its origin names the log, and its note is the signed text. Each public key has a line
+// "name+hash+base64" (the verifier key of golang.org/x/mod/sumdb/note). When the key changes, both
+// the old and the new one sign a checkpoint that names both.
 //
 // The text is the C2SP tlog-checkpoint form with extension lines:
 //

@@ -2,9 +2,7 @@
 // and CSV, to a stream, or to a file that a follower goes on with where the last
 // one stood, whatever ended it.
 //
-// Vocabulary: the *nine fields* are those that an install record is asked for and
-// come first in each format; a *cursor* is a small file that says how far an
-// output file is good and which record comes next.
+// The nine fields that an install record is asked for come first in each format.
 package export
 
 import (

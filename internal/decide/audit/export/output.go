@@ -14,7 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/hostpath"
 )
 
-// cursor is what a cursor file holds.
+// cursor is a small file's content, which says how far an output file is good and which record comes
+// next.
 type cursor struct {
 	Version int    `json:"version"`
 	Format  Format `json:"format"`

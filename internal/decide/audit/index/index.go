@@ -3,10 +3,9 @@
 // nothing else, and what is shown is read from the log again by the numbers that
 // the index gives. Deleting it loses nothing.
 //
-// Vocabulary: to *feed* is to take records from the log into the index; an index
-// *fits* a log if the last record that it took is that log's; it has *caught up*
-// when it has every record that was in the log at a given moment; a *view* is
-// the index as of one moment, caught up.
+// The index takes records from the log when it is fed. It fits a log if the last record that it
+// took is that log's. It has caught up when it has every record that was in the log at a given
+// moment; a View is the index as of one such moment.
 //
 // An index that is missing, damaged, of another version, or does not fit its log
 // is made anew from the log's beginning, as is one that took what was erased

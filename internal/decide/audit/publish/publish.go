@@ -1,8 +1,8 @@
 // Package publish hands out the audit log's checkpoints: to a file, a command, an
 // URL, or several of them, in the background.
 //
-// Vocabulary: a *target* is one place that checkpoints go to; the *state* is the
-// file that says what was handed out last (audit.Published).
+// A checkpoint goes to one or more targets. A file beside the log says what was handed out last
+// (audit.Published).
 //
 // A published copy must lie where whoever can write the log can't: only then
 // does it prove anything. Nothing waits for it, and a target that fails is tried

@@ -2,11 +2,10 @@
 // is one question, with a heading that says what was asked and over which
 // records, a table, and a verdict.
 //
-// Vocabulary: to *let in* is to serve; an *install* is a record of what was found
-// on a sandbox's disk; a *baseline* is the set of lockfiles that a run's installs
-// are compared with; *found* is what a report looks for, so none found is good
-// news for all but `approvals` and `run`; *unjudged* is what could not be judged,
-// and is never counted as good.
+// A release that was served was let in. The installs of a run are records of what was found on a
+// sandbox's disk. A run's installs are compared with a baseline, a set of lockfiles. Each report
+// looks for something, so none found is good news for all but `approvals` and `run`. An entry that
+// could not be judged counts as unjudged, and never as good.
 //
 // The index finds the records; those that are shown are read from the log.
 package report

@@ -3,8 +3,8 @@
 // because thousands of versions are judged per index page: it neither
 // allocates per comparison nor panics, whatever it is given.
 //
-// Vocabulary: the *release* is the dotted numbers; a *pre-release* has an a, b,
-// rc or dev part; a *specifier* is a set of *clauses* such as ">=2.31,<3".
+// The release of a version is its dotted numbers; a pre-release has an a, b, rc or dev part. A
+// specifier has clauses, as in ">=2.31,<3".
 package pep440
 
 import (

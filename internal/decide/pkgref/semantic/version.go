@@ -4,9 +4,8 @@
 // Go modules. They refuse what they do not understand, so that nothing is
 // admitted by being misread.
 //
-// Vocabulary: a *range* is *clauses* such as ">=1.2.0,<2" that must all hold; a
-// *node range* is alternatives of *comparators*; a *pre-release* has a part
-// after "-".
+// A range is clauses such as ">=1.2.0,<2" that must all hold; a node range is alternatives of
+// comparators; a pre-release has a part after "-".
 package semantic
 
 import (

@@ -9,7 +9,7 @@
 // less, and else the conversion fails. A rule that permits has a denial in it as well: what can't
 // be evaluated is denied where it is reached.
 //
-// Vocabulary: a *rule* is the document's; its *field* is *known* if Cofferdam ever has it; its
-// *operand* is what the field is compared with, which in that language is of any type and is
-// never converted; a *note* says what became of a part that is not kept as it was.
+// The field of a document's rule is known if Cofferdam ever has it. The field is compared with the
+// rule's operand, which in that language is of any type and is never converted. A note says what
+// became of a part that is not kept as it was.
 package conversion

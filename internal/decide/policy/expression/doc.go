@@ -9,8 +9,7 @@
 // a little that nobody needs in a rule (the flag x, named characters, POSIX
 // classes, which Python reads as something else).
 //
-// Vocabulary: a *set* is the characters that one place of the text may have; a
-// *place* is a condition on where in the text one is, such as "$".
+// A place is a condition on where in the text one is, such as "$".
 //
 // Not guaranteed: that a release of Python knows the same characters. Letters
 // are those of Go's Unicode tables; Python's differ in what one of the two

@@ -2,8 +2,7 @@
 // hides what is done. It is lint: it reads tokens and follows plain aliases, knows no types,
 // and does not see what is put together while the code runs. Pure.
 //
-// A *finding* is a kind, what was found, and its line. Text is how rules see findings:
-// "kind:what@line", with spaces between.
+// Text is how rules see findings: "kind:what@line", with spaces between.
 package pycode
 
 import (
@@ -27,7 +26,7 @@ const (
 	Native      Kind = "native"       // native code is called past Python
 )
 
-// Finding is one of them.
+// Finding is one of them: a kind, what was found, and its line.
 type Finding struct {
 	Kind Kind
 	What string // a dotted name, or a line of a shell by its first word: "!pip"

@@ -1,10 +1,9 @@
 // Package resumable is a stream of bytes, both ways, whose connections may break and be made
 // anew: each byte arrives once and in order, whatever was lost with a connection.
 //
-// Vocabulary: an *end* is one of a tether's two; a *line* is the connection that it has now.
-// An end keeps what it has sent until the other end says that it has it; a new line begins
-// with both ends saying how much they have. An end's *state* is what another process needs to
-// go on in its place.
+// A tether has two ends, and one connection (line) at a time. An end keeps what it has sent until
+// the other end says that it has it; a new line begins with both ends saying how much they have. An
+// end's state is all that another process needs to go on in its place.
 //
 // A machine that was written to disk has lost its connections when it goes on. With a tether
 // its channel is where it was, also in a copy of the machine. The other end may be hostile: it

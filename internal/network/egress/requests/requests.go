@@ -2,10 +2,9 @@
 // that it ends. Each request is read, must mean the connection's host, is judged where
 // the policy asks for that, and is made anew, so that the host gets what was judged.
 //
-// Vocabulary: a connection is *judged* if the policy has rules for the requests on it; an
-// *exchange* is what sees to a judged connection's requests and answers, for instance to
-// put a credential in; to *end* TLS is to answer the client with a certificate of the
-// policy's own authority, and to make another TLS connection to the host.
+// A connection is judged if the policy has rules for the requests on it. To end TLS is to answer
+// the client with a certificate of the policy's own authority, and to make another TLS connection
+// to the host.
 package requests
 
 import (

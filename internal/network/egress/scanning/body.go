@@ -80,7 +80,8 @@ func (l *look) passing(body requestparts.Body) {
 // maxWhy bounds why a body is not looked into, in bytes: it has words of the client's in it.
 const maxWhy = 120
 
-// unseen puts on record that the body is not looked into. Where something would be kept
+// unseen puts on record that the body is not looked into, for instance because it is encoded in a way
+// that is not read here. Where something would be kept
 // from going out, the request is not sent.
 func (l *look) unseen(why string) error {
 	why = redact.Cut(why, maxWhy)

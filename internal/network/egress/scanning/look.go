@@ -62,7 +62,7 @@ func (l *look) stepsByPlace() map[requestparts.Place]func(requestparts.Place) er
 // behind looks at nothing: a body's end does, see look.lookBehindBody.
 func behind(requestparts.Place) error { return nil }
 
-// partsOfHead are those of the head in a place.
+// partsOfHead are those of the head (the path, the query and the header) in a place.
 func (l *look) partsOfHead(at requestparts.Place) []requestparts.Part {
 	return slices.DeleteFunc(requestparts.Head(l.request), func(p requestparts.Part) bool { return p.Place != at })
 }

@@ -2,9 +2,6 @@
 // they leave, and reports, redacts or blocks them as the policy says. It sees them before
 // any credential is put in, and passes placeholders over: where those may not go is
 // package credentials' to say.
-//
-// Vocabulary: the *head* of a request is its path, its query and its header; a body is
-// *unseen* if it can't be looked into, because it is encoded in a way that is not read here.
 package scanning
 
 import (

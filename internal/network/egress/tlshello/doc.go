@@ -3,10 +3,9 @@
 // they come, in records and pieces of any size, and what could be read in two ways is
 // refused.
 //
-// Vocabulary: a *record* is TLS's frame; a *message* is one of the handshake, and may lie
-// in several records; a *retry* is a HelloRetryRequest, after which the client says its
-// ClientHello a second time. Not every server holds a client to the name of its first one,
-// so who goes by the name has to read the second, too.
+// A message of the handshake may lie in several of TLS's records. After a HelloRetryRequest the
+// client says its ClientHello a second time. Not every server holds a client to the name of its
+// first one, so code that goes by the name has to read the second, too.
 package tlshello
 
 import "errors"

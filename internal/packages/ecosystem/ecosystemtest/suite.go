@@ -1,8 +1,8 @@
 // Package ecosystemtest is the conformance suite of ecosystem.Protocol: what
 // every registry's protocol must do, whatever its wire form.
 //
-// Vocabulary: a *sample* is a good page of the protocol and the requests that
-// belong to it; the suite derives the hostile ones.
+// Each protocol gives a sample, a good page and the requests that belong to it, from which the
+// suite derives hostile ones.
 package ecosystemtest
 
 import (

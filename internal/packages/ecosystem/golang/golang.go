@@ -3,13 +3,11 @@
 // database below sumdb/, whose log this package is also a witness to. Nothing
 // here fetches, stores or decides.
 //
-// Vocabulary: a *module* is a project, by its path; the *list* is its page, one
-// version per line; a *query* is a branch, a commit or "latest", which a proxy's
-// .info turns into a version; the *database* is the checksum database, a log of
-// *records*, each with the digests of one release; a *tile* is a piece of the
-// log's hashes; a *head* is its signed size and hash; a *sum* is a digest as the
-// database has it ("h1:"), over the names and contents of a zip's files rather
-// than over its bytes.
+// A module is a project, by its path. Its page is the list, one version per line. A query is a
+// branch, a commit or "latest", which a proxy's .info turns into a version. The checksum database
+// is a log of records, each with the digests of one release; a tile is a piece of the log's hashes,
+// and the head is its signed size and hash. A digest of the database ("h1:") is over the names and
+// contents of a zip's files rather than over its bytes.
 //
 // What the gateway does with routes that are the database's: Route.File is the
 // path below sumdb/, beginning with the database's name and a slash. PassAsk

@@ -2,12 +2,10 @@
 // abbreviated form, tarballs, signing keys and attestations, and the looking
 // into a tarball before anybody gets it. Nothing here fetches, stores or decides.
 //
-// Vocabulary: a *packument* is the page about a project, with a *manifest* per
-// release: what the registry says of it, made of the package.json that was
-// published. The *abbreviated* packument has what installers need of the
-// manifests. A *dist-tag* is a name that stands for a version. A *spec* is what
-// a manifest writes beside a dependency's name: a range, a tag, an alias of
-// another package, or something that no registry serves.
+// A packument is the page about a project, with a manifest per release: what the registry says of
+// it, made of the package.json that was published. The abbreviated packument has what installers
+// need of the manifests. A manifest writes a spec beside a dependency's name: a range, a tag, an
+// alias of another package, or something that no registry serves.
 //
 // What a page shows: releases that a run may not have are not on it, since
 // these clients have no mark for them, and every dist-tag that pointed to one

@@ -13,8 +13,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/packages/ecosystem"
 )
 
-// Page is an upstream's index page, read: its index in memory, its rows in the
-// cache. It is never changed.
+// Page is an upstream's index page, read: its index in memory, and its rows, the pieces of text from
+// which pages are rendered, in the cache. It is never changed.
 type Page struct {
 	Index  *ecosystem.Index // without the files on unknown hosts
 	Hosts  map[string]bool  // of all files that the page lists

@@ -1,9 +1,5 @@
 // Package pages has registries' index pages: it fetches, reads and keeps them, has
 // the door judge them, and renders what the verdicts show.
-//
-// Vocabulary: a *page* is an index page, read; its *rows* are the pieces of the
-// upstream's text from which pages are rendered; a page is *judged* once the door
-// has a verdict on each of its files; what is *rendered* is what a client gets.
 package pages
 
 import (

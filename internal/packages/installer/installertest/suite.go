@@ -1,8 +1,7 @@
 // Package installertest is the conformance suite of installer.Installer: what every
 // package client's rewrites and resolvers must do.
 //
-// Vocabulary: a *sample* is what a client's test gives the suite; the suite derives what
-// is hostile.
+// Each client's test gives the suite a sample, from which the suite derives hostile ones.
 package installertest
 
 import (

@@ -2,12 +2,11 @@
 // set up to use, so that a company's mirror, its credentials, proxy and CA are
 // honoured without being told twice, and no source file names a registry.
 //
-// Vocabulary: a *client* is a program that installs packages; its installer
-// (internal/packages/installer) says how it is asked; an upstream is *configured* (the configuration file names it), *discovered* (the
-// host's client was asked), *learnt from the template* (a host without the
-// client: the template's was asked) or *read* (a client's own source says what
-// it would use). The settings that were found are *kept* in a folder with mode 0600, since they
-// may hold credentials.
+// The installer of a client (internal/packages/installer) says how it is asked. An upstream is configured
+// (the configuration file names it), discovered (the host's client was asked), learnt from the
+// template (a host without the client: the template's was asked) or read (a client's own source
+// says what it would use). The settings that were found are kept in a folder with mode 0600, since
+// they may hold credentials.
 //
 // One use: Clients.Current, and for what that says is missing FromTemplate and Save.
 // Only Redacted may be printed.
@@ -22,7 +21,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 )
 
-// Client is what discovery knows of one ecosystem's client.
+// Client is what discovery knows of one ecosystem's client, a program that installs packages.
 type Client struct {
 	Ecosystem pkgref.Ecosystem
 	Name      string // of the program

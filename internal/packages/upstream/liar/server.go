@@ -2,8 +2,7 @@
 // every answer is scripted, so that a suite can make an upstream lie in each
 // way that one can. It knows no registry's protocol.
 //
-// Vocabulary: a *route* is "host/path"; a *reply* is one scripted answer; a
-// route's replies are given in order and the last one for ever.
+// A route is "host/path". Its replies are given in order and the last one for ever.
 package liar
 
 import (

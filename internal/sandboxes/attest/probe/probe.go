@@ -2,10 +2,10 @@
 // came of it. It is a part of the guest agent's program, started as an ordinary command,
 // and has no rights that a command has not.
 //
-// Vocabulary: a *task* is what the host has it try; a *step* is those attempts that are
-// made in one process; a *word* is what one attempt came to. It does what a hostile
-// program would do first, and nothing that could harm a host on which it succeeds: what
-// it manages to write it removes, and the one clock that it sets it sets to what it is.
+// The host gives it tasks; attempts that are made in one process are one step, and each attempt
+// comes to one word. It does what a hostile program would do first, and nothing that could harm a
+// host on which it succeeds: what it manages to write it removes, and the one clock that it sets it
+// sets to what it is.
 package probe
 
 import (

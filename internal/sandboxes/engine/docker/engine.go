@@ -1,13 +1,12 @@
 // Package docker runs sandboxes as containers of a Docker daemon on this host, behind the
 // strongest runtime that it has and that is seen to work.
 //
-// Vocabulary: the *service* is the Docker daemon behind its socket; a *runtime* is what it
-// starts containers with: kata, runsc or runc; the *ground* of an instance is a place with
-// mounts that we lay where the service sees them: the template, capped disks, what a
-// sandbox is shown of the host; the *skeleton* is the tiny image of which containers are,
-// names and nothing else: what lies below each is of the ground; the *bridge* is a process
-// of this binary, the keeper's child, that attaches to a container, starts it, and carries
-// the channel between the two.
+// The Docker daemon behind its socket, which is called the service here, starts a container with
+// kata, runsc or runc. The mounts of an instance are laid where the service sees them: the
+// template, capped disks, the directories of the host that a sandbox is shown. All containers are
+// of one tiny image (skeleton), which has names and nothing else: the mounts lie over these. The
+// bridge is a process of this binary, the keeper's child: it attaches to a container, starts it,
+// and carries the channel between the two.
 //
 // An instance's files are in <state>/sandboxes/<id>/docker. Of the service it has one
 // container, which carries the labels of the installation and the sandbox.

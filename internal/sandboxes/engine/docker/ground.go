@@ -18,8 +18,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/mounts"
 )
 
-// ground is where an instance's mounts lie. All of them hang from one at its place, which
-// is kept to itself, and go with it.
+// ground is a place with an instance's mounts, where the service sees them. All of them hang from
+// one at its place, which is kept to itself, and go with it.
 type ground struct {
 	place string
 }

@@ -33,7 +33,8 @@ type Keeper interface {
 	List(ctx context.Context) ([]keeper.Sandbox, error)
 }
 
-// Subject is one engine under test.
+// Subject is one engine under test with what a test needs to use it: the keeper under it, a
+// spec that works, and eyes for what it leaves behind.
 type Subject struct {
 	Engine engine.Engine
 	Keeper Keeper

@@ -1,11 +1,10 @@
 // Package gvisor runs sandboxes under gVisor: a kernel in user space between
 // the guest's system calls and the host's.
 //
-// Vocabulary: *runsc* is gVisor's command; the *sentry* is the process that is
-// a sandbox's kernel, the *gofer* the one that opens host files for it; both
-// are what the keeper tracks. The *bundle* is what runsc reads: config.json
-// and an empty root. The *filestore* is the file behind a writable layer; it
-// is capped, and unlinked as soon as it is open.
+// gVisor's command is runsc. The keeper tracks two processes of each sandbox: the sentry, which is
+// its kernel, and the gofer, which opens host files for it. runsc reads a bundle, config.json and
+// an empty root. The file behind a writable layer (the filestore) is capped, and unlinked as soon
+// as it is open.
 //
 // An instance's files are in <state>/sandboxes/<id>/gvisor, runsc's own record
 // of it in Config.Root. runsc is run to start a sandbox, to freeze and thaw it,

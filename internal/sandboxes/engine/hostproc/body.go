@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/keeper"
 )
 
-// Body is one instance. Safe for concurrent use.
+// Body is all of one instance that does not depend on the engine. Safe for concurrent use.
 type Body struct {
 	home    *Home
 	id      string

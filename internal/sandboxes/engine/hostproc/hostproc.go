@@ -1,9 +1,6 @@
 // Package hostproc is what engines have in common whose instances are processes of this host
 // that the keeper holds: their places on disk, their control groups, how they end and
 // how they are taken away.
-//
-// Vocabulary: a *home* is where an engine has its instances; a *body* is what of one
-// instance does not depend on the engine.
 package hostproc
 
 import (

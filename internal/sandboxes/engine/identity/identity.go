@@ -1,8 +1,4 @@
 // Package identity maps the users of sandboxes to users of the host.
-//
-// Vocabulary: an *identity* is the mapping of one sandbox; a *source* is where the host's
-// ids for it come from: ranges of our own for a daemon that is root, subordinate ids
-// for one that is not.
 package identity
 
 import (
@@ -34,7 +30,8 @@ const (
 	idSlots = 2000
 )
 
-// Source is where host ids for sandboxes come from. Make it with Find.
+// Source is where host ids for sandboxes come from: ranges of our own for a daemon that is
+// root, subordinate ids for one that is not. Make it with Find.
 type Source struct {
 	uid, gid int // of the daemon
 	// sub is what /etc/subuid and /etc/subgid give a daemon that is not

@@ -1,12 +1,10 @@
 // Package image is the directory into which a sandbox is frozen, or a snapshot of
 // it written, whatever engine writes it.
 //
-// Vocabulary: an *image* is a directory that nobody but the daemon's user may
-// enter, with the engine's files in it. Its *seal* is one more file, written
-// last: the sandbox that the image is of, and the digest of each file. An image
-// without a seal is not whole. The seal finds what was half written, mixed up
-// or damaged on the disk; it is no signature, and who may write the directory
-// may write a new seal.
+// Nobody but the daemon's user may enter an image's directory. Its seal is one more file, written
+// last: the sandbox that the image is of, and the digest of each file. An image without a seal is
+// not whole. The seal finds what was half written, mixed up or damaged on the disk; it is no
+// signature, and who may write the directory may write a new seal.
 package image
 
 import (

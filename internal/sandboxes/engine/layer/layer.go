@@ -1,12 +1,12 @@
 // Package layer writes the writable layer of a container's root to a stream, and reads it
 // into another one.
 //
-// Vocabulary: a *layer* is the upper directory of an overlay: what was written, and a
-// *whiteout* for each name that was deleted below; a directory that hides all that lies
-// under it is *opaque*. The stream is a tar whose owners are the sandbox's. The content of a
-// file in it is a number of *pieces*, because what a sandbox says is a terabyte may be a
-// single block: each piece is its offset, its length (8 bytes each, the most significant
-// first) and that many bytes. The rest of an entry is in records of its own (PAX).
+// The layer is the upper directory of an overlay. It has all that was written, and a whiteout for
+// each name that was deleted below; a directory that hides all that lies under it is opaque. The
+// stream is a tar whose owners are the sandbox's. The content of a file in it is a number of
+// pieces, because what a sandbox says is a terabyte may be a single block: each piece is its
+// offset, its length (8 bytes each, the most significant first) and that many bytes. The rest of an
+// entry is in records of its own (PAX).
 //
 // A layer's content comes from a sandbox; Cofferdam writes the stream. Sockets and
 // the rights that file capabilities give are not kept.

@@ -1,13 +1,12 @@
 // Package microvm runs each sandbox in a small machine with a kernel of its own and no network
 // device.
 //
-// Vocabulary: a *monitor* is the program that runs a machine, Firecracker or QEMU; its
-// *controls* are the socket by which it is told to stand still or to write the machine down.
-// A *carrier* is a process that carries the channel for a monitor that does not. The *stage* is a
-// process of this binary that shuts the monitor in and starts it. The *first root* is what
-// the kernel unpacks when it starts: the agent, which lays out the rest (internal/sandboxes/guest/boot),
-// and the kernel's modules. A *disk* is a sparse file of the instance with a file system of
-// the sandbox's own, which nobody but the machine ever mounts.
+// Firecracker or QEMU, called the monitor here, runs a machine. A socket tells it to stand still or
+// to write the machine down. If a monitor does not carry the channel, a process beside it does
+// (carrier). A process of this binary, the stage, shuts the monitor in and starts it. The kernel
+// unpacks the first root when it starts: the agent, which lays out the rest (internal/sandboxes/guest/boot),
+// and the kernel's modules. Each disk of an instance is a sparse file with a file system of the
+// sandbox's own, which nobody but the machine ever mounts.
 //
 // An instance's files are in <state>/sandboxes/<id>/microvm. The channel is a virtio port
 // whose other end is the monitor's stdin and stdout. Folders of the host are not shown: those

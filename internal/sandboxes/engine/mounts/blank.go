@@ -18,7 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
-// Blanks are file systems in a directory, one of each size that was asked for, of which
+// Blanks are empty file systems in a directory, one of each size that was asked for, of which
 // disks are copies: a copy takes a tenth of the time of making one. The directory is root's
 // alone. The zero value keeps none. Safe for concurrent use, also by several processes.
 type Blanks struct {

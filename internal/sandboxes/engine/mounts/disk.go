@@ -2,9 +2,7 @@
 // kernel: capped disks, templates, mounts whose owners are mapped, and what must not be
 // mounted at all.
 //
-// Vocabulary: a *disk* is a file of a fixed size with an ext4 file system; a *blank* is an
-// empty one, kept to make disks of; a *door* is a socket or a named pipe of the host, through
-// which a container would reach who listens.
+// A disk is a file of a fixed size with an ext4 file system.
 package mounts
 
 import (

@@ -1,13 +1,12 @@
 // Package runc runs sandboxes as hardened containers: the host's kernel, in namespaces of
 // their own, without capabilities, behind a filter of system calls.
 //
-// Vocabulary: *runc* is the command that makes a container; the *bundle* is what it reads,
-// config.json beside an empty place for the root; the *stage* is a process of this binary
-// that makes the mounts of a container in a mount namespace of its own and then becomes
-// runc, so that all of them go when the container ends and none is ever the host's; a
-// *disk* is a capped ext4 file of the instance, behind the root's writable layer and each
-// file system in memory that a sandbox asks for; a *snapshot* is what was written to the
-// root, packed by another stage while the container stands still.
+// The command runc makes a container of a bundle: config.json beside an empty place for the root.
+// The stage is a process of this binary that makes the mounts of a container in a mount namespace
+// of its own and then becomes runc, so that all of them go when the container ends and none is ever
+// the host's. A capped ext4 file of the instance is behind the root's writable layer, and another
+// behind each file system in memory that a sandbox asks for. For a snapshot, another stage packs
+// what was written to the root while the container stands still.
 //
 // An instance's files are in <state>/sandboxes/<id>/runc, runc's own record of it in
 // Config.Root. Signals, waiting and the teardown go to the host's processes directly.

@@ -1,9 +1,6 @@
 // Package boot is the first program of a sandbox that has a kernel of its own: it loads the
 // kernel's modules, lays out the file systems, takes away what the agent must not have, and
 // becomes the agent, with the channel as its stdin and stdout.
-//
-// Vocabulary: the *machine* is what the host wrote down for it, a file of the first root
-// file system; a *serial* is the name by which the host calls a block device.
 package boot
 
 // The files of the first root file system.
@@ -19,7 +16,8 @@ const (
 	Port = "cofferdam"
 )
 
-// Machine is what the program needs to know.
+// Machine is what the host wrote down for the program, in a file of the first root file
+// system. A serial is the name by which the host calls a block device.
 type Machine struct {
 	Modules []string `json:"modules"` // names in ModuleDir, in the order in which they are loaded
 	Root    string   `json:"root"`    // serial of the template's device (EROFS)

@@ -1,9 +1,9 @@
 // Package agenthome keeps what agents have below their home directory from one sandbox to the
 // next: logins, settings, histories.
 //
-// Vocabulary: a *home* is a user's of the host, under a name; a *place* is a directory below
-// the home directory that is kept, such as .claude. A sandbox sees the places and nothing
-// else of a home, so what it makes in one never decides where another lies on the host.
+// Each home is that of a user of the host, under a name. Of the home directory some directories are
+// kept, such as .claude. A sandbox sees these places and nothing else of a home, so what it makes
+// in one never decides where another lies on the host.
 package agenthome
 
 import (

@@ -1,9 +1,5 @@
 // Package baseline is what is installed in sandboxes: what a template brings, what lay on
 // a sandbox's mounts before its first command, and what its commands left.
-//
-// Vocabulary: a *baseline* is a list of what was there before; an *inventory* is what a
-// guest says is there now; a *round* is one inventory for all commands that ended before
-// it began.
 package baseline
 
 import (

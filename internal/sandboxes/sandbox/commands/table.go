@@ -1,9 +1,5 @@
 // Package commands starts commands in sandboxes, follows them to their ends, and puts
 // these on record with what they installed.
-//
-// Vocabulary: a *command* is a process that was started through the API; its *table* has
-// those of one sandbox that have not been settled; a command is *settled* when its end and
-// what it installed are on record; a *client* is whoever uses a sandbox now.
 package commands
 
 import (
@@ -67,7 +63,8 @@ type Place struct {
 	Clients   *Clients
 }
 
-// Table is the commands of one sandbox. Safe for concurrent use.
+// Table has the commands of one sandbox that have not been settled: a command is settled when its
+// end and what it installed are on record. Safe for concurrent use.
 type Table struct {
 	*Runner
 	place Place

@@ -26,7 +26,8 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Library has the snapshots, and makes images of sandboxes. Safe for concurrent use.
+// Library has the snapshots, with what people are told of them, and makes images of sandboxes. Safe
+// for concurrent use.
 type Library struct {
 	cfg    Config
 	drafts drafts

@@ -1,9 +1,5 @@
 // Package copies is how sandboxes are copied: images of running ones, which are kept as
 // snapshots or used up by a fork, and what a sandbox needs that is made of one.
-//
-// Vocabulary: an *origin* is what a copy is made from, in place of a template; its
-// *source* is the sandbox of which it is a copy; a *blueprint* is what a sandbox was made
-// with; the *library* has the snapshots, with what people are told of them.
 package copies
 
 import (

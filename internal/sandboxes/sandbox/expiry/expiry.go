@@ -1,12 +1,6 @@
 // Package expiry says when the time of sandboxes is over. It knows nothing else of
 // them.
 //
-// Vocabulary: the *terms* of a sandbox are how long it lives (its TTL) and how
-// long it may be idle; a *clock* counts both down; it *stands still* while the
-// sandbox does not run or waits for a person; a clock that came to its end is
-// *over*, and stays so until it is set anew; it is *announced* once whoever is told
-// of its end knows the sandbox.
-//
 // All of it is monotonic time: setting the wall clock changes nothing. There is
 // one goroutine, whatever the number of clocks.
 package expiry
@@ -20,7 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/fault"
 )
 
-// Terms are the times of a sandbox; 0: without end.
+// Terms are how long a sandbox lives (its TTL) and how long it may be idle; 0: without end.
 type Terms struct {
 	TTL  time.Duration
 	Idle time.Duration
@@ -261,7 +255,9 @@ func (s *Schedule) placeClock(c *clock) {
 	}
 }
 
-// clock counts down; the schedule's mu guards it.
+// clock counts both times of a sandbox down; the schedule's mu guards it. It stands still while
+// the sandbox does not run or waits for a person. A clock that came to its end stays over until
+// it is set anew. It is announced once whoever is told of its end knows the sandbox.
 type clock struct {
 	id        string
 	terms     Terms

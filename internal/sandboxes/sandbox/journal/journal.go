@@ -1,9 +1,5 @@
 // Package journal is what is known of a sandbox beyond the life of a daemon: what it was
 // made as, where it stands, how long it may live, and what happened to it.
-//
-// Vocabulary: an *entry* is a sandbox in the journal; an *event* is a change of a
-// sandbox's state, written with its entry; the *feed* is the journal together with those
-// who read its events as they come.
 package journal
 
 import (
@@ -92,7 +88,7 @@ func (c Clock) ActiveAt(boot string, at time.Duration) time.Duration {
 	return c.Active + (at - c.At)
 }
 
-// Event is a change of a sandbox's state.
+// Event is a change of a sandbox's state, written with its entry.
 type Event struct {
 	Seq     int64     `json:"seq"` // grows by one, over restarts of the daemon too
 	Time    time.Time `json:"time"`

@@ -1,9 +1,8 @@
 // Package mountpolicy is what of the host a sandbox may see: which paths may be shown, what
 // is hidden in them, and what in them an agent must not rewrite.
 //
-// Vocabulary: a *mount* is a path of the host that somebody asked to see inside; a
-// *guard* is a read-only mount over a file that decides what a later run may do; an
-// ignore file *hides* paths of its mount.
+// An ignore file hides paths of its mount. A read-only mount lies over each file that decides what
+// a later run may do.
 package mountpolicy
 
 import (

@@ -1,8 +1,8 @@
 // Package outputscan scans what leaves a sandbox on its way to a client: what commands write,
 // and files that are read.
 //
-// Vocabulary: a *flow* is a connection with frames, of which those with bytes are scanned;
-// bytes that *wait* are held back because they may be the beginning of a value.
+// Of a connection with frames, those with bytes are scanned. Bytes that may be the beginning of a
+// value are held back.
 package outputscan
 
 import (

@@ -1,10 +1,7 @@
 // Package pool keeps sandboxes ready before anybody asks for them.
 //
-// Vocabulary: a *member* is an instance that was started, has its agent's files
-// in place and was then stopped where it is, so that it uses memory and no CPU;
-// a *class* is what must be equal for a request to be served by a member; a
-// *target* is how many members of a class there should be; to *claim* is to take
-// a member for good: it never comes back, whatever ran in it.
+// A member of the pool is an instance that was started, has its agent's files in place and was then
+// stopped where it is, so that it uses memory and no CPU.
 //
 // A member has no run, no policy and no registered identity: nothing that it
 // asks for is answered. It gets all that with its claim.
@@ -18,7 +15,8 @@ import (
 	"time"
 )
 
-// Class is an engine's Spec without its id, in a canonical form. Equal classes
+// Class is an engine's Spec without its id, in a canonical form. It is all that must be equal for
+// a request to be served by a member. Equal classes
 // mean instances that can't be told apart.
 type Class string
 
@@ -97,7 +95,8 @@ func (p *Pool) notify() {
 }
 
 // Claim wakes a member of a class and gives it away; false if there is none.
-// Members that can't be woken are discarded.
+// Members that can't be woken are discarded. One that was claimed never comes back, whatever ran
+// in it.
 func (p *Pool) Claim(ctx context.Context, c Class) (Member, bool) {
 	for {
 		m, ok := p.takeMember(c)

@@ -1,11 +1,5 @@
 // Package quota counts what the sandboxes of each token have together, and
 // refuses what would be more than the token may have.
-//
-// Vocabulary: a *share* is what one sandbox has of its token's quota; a share at
-// *rest* is that of a sandbox on disk, which has no CPU and no memory; the *rate*
-// is how many sandboxes a token may begin in a minute, as a bucket that fills up
-// evenly and holds a minute's worth; what sandboxes are *promised* is the sum of
-// their shares that do not rest, of all tokens and of none.
 package quota
 
 import (
@@ -19,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/text"
 )
 
-// Share is what one sandbox has, or wants. The zero Token has no quota.
+// Share is what one sandbox has, or wants, of its token's quota. The zero Token has no quota.
 type Share struct {
 	Token       string
 	CPU         float64
@@ -47,7 +41,8 @@ type heldShare struct {
 	rests bool
 }
 
-// bucket is a token's rate: what may be begun at once, as of a time.
+// bucket is a token's rate, how many sandboxes it may begin in a minute: it fills up evenly and
+// holds a minute's worth. It has what may be begun at once, as of a time.
 type bucket struct {
 	level float64
 	at    time.Time
@@ -74,7 +69,8 @@ func (b *Book) SetHost(host Host) {
 	b.host = host
 }
 
-// Promised is what all sandboxes that are not at rest have, and how many shares there are.
+// Promised is what all sandboxes that are not at rest have, of all tokens and of none, and how many
+// shares there are.
 func (b *Book) Promised() (sum Share, count int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,9 +1,8 @@
 // Package recovery makes what there is agree with what is known, after a daemon died and
-// ever since: the keeper and the engines say what *is*, the journal what was *meant*.
+// ever since: the keeper and the engines say what there is, the journal what was meant.
 //
-// Vocabulary: to *reconcile* is to compare the two and take away what is nobody's; to
-// *adopt* a sandbox is to take it over from the daemon before; to *complete* the end of
-// one is to do what is left of its removal.
+// A daemon adopts the sandboxes of the daemon before it, and completes the removal of those that
+// were being removed.
 package recovery
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandboxes/engine/image"
 )
 
-// Draft is a snapshot that is being made. Its maker alone uses it.
+// Draft is a snapshot that is being made, or an image that is thrown away after use. Its maker alone uses it.
 type Draft struct {
 	store    *Store
 	id       string

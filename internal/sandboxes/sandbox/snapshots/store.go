@@ -1,11 +1,8 @@
 // Package snapshots is where copies of sandboxes lie on the disk.
 //
-// Vocabulary: a *snapshot* is a directory that never changes: an *image*, which
-// an engine wrote and sealed, *attachments*, which are small files of whoever
-// made it, and a *manifest*, which names all of it by digest; a *draft* is a
-// snapshot that is being made, or an image that is thrown away after use; a
-// *lease* keeps a snapshot from being removed while it is read; a *cold* snapshot
-// has its image compressed.
+// The directory of a snapshot never changes. An engine wrote and sealed its image; its attachments
+// are small files of whoever made it; its manifest names all of it by digest. A cold snapshot has
+// its image compressed.
 //
 //	<dir>/<id>/manifest.json   what it is; written last
 //	<dir>/<id>/image/          the engine's files

@@ -6,7 +6,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/pkgref"
 )
 
-// Hold is something that the sandbox waits for.
+// Hold is a request of the sandbox's client that waits for a person.
 type Hold struct {
 	Approval string     `json:"approval"`       // the request in the queue
 	Tree     string     `json:"tree,omitempty"` // the request that this one is a member of

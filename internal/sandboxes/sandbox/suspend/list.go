@@ -1,12 +1,9 @@
 // Package suspend is what a sandbox waits for, and its way to disk and back
 // meanwhile. It knows engines only as a Body and guests only by two calls.
 //
-// Vocabulary: a *hold* is a request of the sandbox's client that waits for a
-// person; the *list* is all holds of one sandbox; to *freeze* is to write the
-// sandbox to disk and end its processes, to *thaw* to let it go on from there;
-// the *grace* is how long a person has before the sandbox is frozen; the *shelf*
-// is where the images of frozen sandboxes lie, and its room; a *pause* is a freeze
-// that somebody asked for, for no hold, and that only a resume ends.
+// A sandbox that waits for a person is frozen when the person's grace is over: it is written to
+// disk, and its processes end. It is thawed, and goes on from there, once nothing waits any more. A
+// pause is a freeze that somebody asked for, for no hold, and that only a resume ends.
 //
 // The states and what leads from one to the next:
 //

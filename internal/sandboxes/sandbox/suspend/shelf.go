@@ -28,8 +28,8 @@ type Room struct {
 // guest that can't be frozen holds one of its owner's.
 func atOnce() fairqueue.Limits { return fairqueue.Limits{All: 6, Each: 3, Sure: 1, Most: 16} }
 
-// Shelf is where the images of frozen sandboxes lie: one directory each. Safe for
-// concurrent use.
+// Shelf is where the images of frozen sandboxes lie, one directory each, and the room for them. Safe
+// for concurrent use.
 type Shelf struct {
 	dir  string
 	room Room

@@ -2,8 +2,7 @@
 // speak to it, the composition root joins it with the sandboxes' manager, and
 // tests put something simple in its place.
 //
-// Vocabulary: a *wire* is a protocol that clients speak; a *caller* is who
-// speaks: a host user on the Unix socket, or a token.
+// The wires are called by host users on the Unix socket, or with tokens.
 //
 // Errors are faults: fault.ErrNotFound for an unknown id or one of another
 // owner's, fault.ErrConflict for a sandbox in the wrong state, fault.ErrForbidden

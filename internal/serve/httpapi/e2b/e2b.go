@@ -1,10 +1,8 @@
 // Package e2b speaks the wire protocol that unmodified E2B SDKs speak.
 //
-// Vocabulary: the *control plane* is the routes about sandboxes (create, list,
-// pause, ...), for callers with an API key; the *data plane* is what is done in
-// one sandbox (commands, files, its ports), for whoever has the sandbox's *access
-// token*; the data plane's own port is 49983. An *event* is one message of a
-// stream.
+// The control plane is the routes about sandboxes (create, list, pause, ...), for callers with an
+// API key. The data plane is for those who have a sandbox's access token: commands, files and ports
+// of that one sandbox. Its own port is 49983.
 //
 // The policy wins over what a client asks for.
 package e2b

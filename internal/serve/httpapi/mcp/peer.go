@@ -11,7 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/safego"
 )
 
-// peer is one client at the other end. Safe for concurrent use.
+// peer is one client at the other end, from its first message to its last. Safe for concurrent use.
 type peer struct {
 	cfg     *Config
 	user    string // whose token it showed; "": nobody's

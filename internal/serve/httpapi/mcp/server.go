@@ -1,9 +1,8 @@
 // Package mcp serves sandboxes to agents over the Model Context Protocol: tools with
 // structured results, and resources, on stdin and stdout or over HTTP.
 //
-// Vocabulary: a *peer* is one client at the other end, from its first message to its last;
-// it has sandboxes of its own, sees no others, and they go when it goes. A *backend* is the
-// daemon as a peer reaches it, with the peer's own rights: this package decides nothing.
+// Each client has sandboxes of its own from its first message to its last, sees no others, and they
+// go when it goes. It reaches the daemon with its own rights: this package decides nothing.
 //
 // All that a sandbox or a package says is data: it is bounded, its control characters are
 // made visible, and it stands in fields of its own, never in sentences of ours.

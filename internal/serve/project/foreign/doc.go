@@ -4,7 +4,6 @@
 // A run under the settings that come out can do no more than one under those that went in. A
 // setting that can't be enforced is left out, and a note says why.
 //
-// Vocabulary: the *project* is the directory that the settings are for; inside the sandbox it
-// is /workspace. A *place* is where a path of the settings leads. A *note* says what became of a
-// key that is not simply kept.
+// The project is the directory that the settings are for; inside the sandbox it is /workspace. A
+// note says what became of a key that is not simply kept.
 package foreign

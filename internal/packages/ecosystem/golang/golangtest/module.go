@@ -1,8 +1,6 @@
 // Package golangtest is a test fixture: modules that build, the files that a
 // module proxy has of them, and a small signed checksum database, whose every
 // answer can be had as bytes to publish or to falsify.
-//
-// Vocabulary: an *answer* is the body at a path of a proxy or database.
 package golangtest
 
 import (

@@ -1,8 +1,5 @@
 // Package npmtest is a test fixture: npm packages that install, and the
 // packuments that list them.
-//
-// Vocabulary: a *release* is one tarball with the manifest that a registry has
-// of it, made here.
 package npmtest
 
 import (

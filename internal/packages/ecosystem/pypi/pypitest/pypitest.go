@@ -1,7 +1,5 @@
 // Package pypitest is a test fixture: wheels that install, and the index pages
 // that list them.
-//
-// Vocabulary: a *dist* is one file of a release, made here.
 package pypitest
 
 import (

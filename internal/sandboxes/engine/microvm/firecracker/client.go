@@ -1,9 +1,8 @@
 // Package firecracker speaks with the monitor Firecracker: by its API, a few calls of JSON
 // over HTTP on a Unix socket, in the order that it wants them in.
 //
-// Vocabulary: a *fault* is what the monitor answers to what it refuses, with a sentence of its
-// own; an answer that is neither that nor a success is none of Firecracker's. Paths are those
-// that the monitor sees.
+// The monitor refuses a call with a sentence of its own (Fault). An answer that is neither that nor
+// a success is none of Firecracker's. Paths are those that the monitor sees.
 package firecracker
 
 import (

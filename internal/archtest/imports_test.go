@@ -77,7 +77,7 @@ func TestInternalHasSixDoors(t *testing.T) {
 	}
 }
 
-// strangers are pairs that must not know each other, whatever their layers.
+// strangers are pairs that must not know each other, whatever their wings.
 func TestStrangers(t *testing.T) {
 	strangers := []struct{ from, to, why string }{
 		{"internal/packages/gateway", "internal/network/egress", "streams and registries meet in the composition root"},

@@ -441,6 +441,17 @@ func TestACommandThatWaitsForAPerson(t *testing.T) {
 	}
 }
 
+// TestACommandIsLookedAtWhereNobodySaysHowOften: with the default, as both programs have it.
+func TestACommandIsLookedAtWhereNobodySaysHowOften(t *testing.T) {
+	t.Parallel()
+	for _, every := range []time.Duration{0, -1} {
+		p := join(t, newServer(newHouse(t), func(c *mcp.Config) { c.ProgressEvery = every }), nil)
+		if out := p.must("run_command", command("echo", "hi")); out["stdout"] != "hi\n" {
+			t.Errorf("every %d: %v", every, out)
+		}
+	}
+}
+
 // TestRefusalsAreToldOnce: with what to do, in the result of the command that they befell.
 func TestRefusalsAreToldOnce(t *testing.T) {
 	t.Parallel()

@@ -63,12 +63,16 @@ func TestASessionBeginsWithLittle(t *testing.T) {
 			if session == "" {
 				t.Fatal("no session has begun")
 			}
-			say(fmt.Sprintf(message, strings.Repeat("n", long)), session)
+			if w := say(fmt.Sprintf(message, strings.Repeat("n", long)), session); w.Code != http.StatusOK && w.Code != http.StatusAccepted {
+				t.Fatalf("%s does not come to the library: %d %.200s", name, w.Code, w.Body)
+			}
 		}
 		kept := 0
-		for range 100 { // the library has the last message until it has taken the next one
+		for range 100 { // the library has the last message until it has taken the next one, which says nothing that is kept
 			for _, session := range all {
-				say(fmt.Sprintf(message, "short"), session)
+				if w := say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`, session); w.Code != http.StatusOK {
+					t.Fatalf("a session has ended: %d %.200s", w.Code, w.Body)
+				}
 			}
 			if kept = heapBytes() - before; kept <= sessions*long/4 {
 				break

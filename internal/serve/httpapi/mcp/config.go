@@ -70,7 +70,7 @@ type Config struct {
 
 	// MaxPeers bounds the peers of one token; 0: 32. Patience is how long a command waits for
 	// a person before its call returns without it; 0: 30 s. ProgressEvery is how often a command
-	// that goes on is looked at; 0: a second.
+	// that goes on is looked at; 0 or less: a second.
 	MaxPeers                int
 	Patience, ProgressEvery time.Duration
 }

@@ -345,7 +345,11 @@ func TestCancelledCallsEndTheirCommand(t *testing.T) {
 		_, err := p.session.CallTool(ctx, params)
 		failed <- err
 	}()
-	if got := <-heard; got != "hanging" {
+	got := <-heard
+	for got == "" { // it has said nothing yet, and goes on
+		got = <-heard
+	}
+	if got != "hanging" {
 		t.Errorf("the progress is %q", got)
 	}
 	cancel()
@@ -419,14 +423,41 @@ func (p *peer) await(done func() bool) {
 	}
 }
 
+// joinHeld has a peer whose held command waits for a person from when the peer has been told what the command said
+// before.
+func joinHeld(t *testing.T, h *house) *peer {
+	t.Helper()
+	var once sync.Once // it is told again, for as long as the command goes on
+	return join(t, newServer(h, nil), &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+		if r.Params.Message == "before" {
+			once.Do(func() { look(h, func() bool { h.held = true; return true }) })
+		}
+	}})
+}
+
+// runHeld runs a held command until a person is waited for.
+func (p *peer) runHeld() map[string]any {
+	p.t.Helper()
+	params := &sdk.CallToolParams{Name: "run_command", Arguments: command("held")}
+	params.SetProgressToken("held")
+	result, err := p.session.CallTool(p.t.Context(), params)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	out, failure := read(p.t, result)
+	if failure != "" {
+		p.t.Fatal(failure)
+	}
+	return out
+}
+
 // TestACommandThatWaitsForAPerson: the call returns, says what waits and who can answer, and
 // the command is still there.
 func TestACommandThatWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	h.held = true
-	p := join(t, newServer(h, nil), nil)
-	out := p.must("run_command", command("held"))
+	p := joinHeld(t, h)
+	out := p.runHeld()
 	if out["exit_code"] != -1.0 || out["stdout"] != "before\n" || !strings.Contains(fmt.Sprint(out["waiting"]), "cofferdam approvals approve ap-1") {
 		t.Fatalf("a held command: %v", out)
 	}
@@ -438,6 +469,17 @@ func TestACommandThatWaitsForAPerson(t *testing.T) {
 	}
 	if _, failure := p.call("wait_command", id); !strings.HasPrefix(failure, "unknown_command: ") {
 		t.Errorf("a second wait: %q", failure)
+	}
+}
+
+// TestACommandIsLookedAtWhereNobodySaysHowOften: with the default, as both programs have it.
+func TestACommandIsLookedAtWhereNobodySaysHowOften(t *testing.T) {
+	t.Parallel()
+	for _, every := range []time.Duration{0, -1} {
+		p := join(t, newServer(newHouse(t), func(c *mcp.Config) { c.ProgressEvery = every }), nil)
+		if out := p.must("run_command", command("echo", "hi")); out["stdout"] != "hi\n" {
+			t.Errorf("every %d: %v", every, out)
+		}
 	}
 }
 
@@ -726,9 +768,8 @@ func TestACancelledWaitWhoseKillFails(t *testing.T) {
 	t.Parallel()
 	for _, frozen := range []bool{true, false} {
 		h := newHouse(t)
-		h.held = true
-		p := join(t, newServer(h, nil), nil)
-		id := object{"command_id": p.must("run_command", command("held"))["command_id"]}
+		p := joinHeld(t, h)
+		id := object{"command_id": p.runHeld()["command_id"]}
 		looks := look(h, func() int { h.held, h.frozen = false, frozen; return h.looks })
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

@@ -43,7 +43,7 @@ func New(cfg Config) *Server {
 	if cfg.Patience == 0 {
 		cfg.Patience = defaultPatience
 	}
-	if cfg.ProgressEvery == 0 {
+	if cfg.ProgressEvery <= 0 { // a ticker takes no other
 		cfg.ProgressEvery = defaultProgressEvery
 	}
 	if cfg.Room == nil {

@@ -111,7 +111,7 @@ func TestSentencesHaveSubjects(t *testing.T) {
 const mostDefinedTerms = 34
 
 // definedTerm is a word in asterisks, or the subject of a sentence "A word is the ...". test/house
-// counts the same.
+// has the same pattern, and counts a word once.
 var definedTerm = regexp.MustCompile(`\*[A-Za-z][A-Za-z -]*\*|(?:^|[.;:] )[Aa]n? [a-z][a-z-]*(?: [a-z-]+)? (?:is|are|means) (?:an?|the|one|what|how|all|that)\b`)
 
 // TestPackageCommentsAreNoDictionaries: a stranger reads a package comment without learning a dialect first.

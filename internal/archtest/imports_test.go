@@ -2,6 +2,7 @@ package archtest_test
 
 import (
 	"go/ast"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -93,10 +94,16 @@ func TestStrangers(t *testing.T) {
 		{"internal/sandboxes/sandbox", "internal/sandboxes/engine/gvisor", "neutral code knows engines by their contract"},
 		{"internal/sandboxes/keeper", "internal/sandboxes/engine", "payloads are opaque to the keeper"},
 		{"cmd/cofferdam-guest", "internal/decide/policy", "the guest agent knows nothing of policy"},
-		{"client", "internal/kit/channel", "the public client uses the standard library and api only"},
+		{"client", "internal", "the public client uses the standard library and api only"},
+		{"api", "internal", "the wire's types use the standard library only"},
 	}
 	files := tree(t)
 	for _, s := range strangers {
+		for _, folder := range []string{s.from, s.to} {
+			if !slices.ContainsFunc(files, func(f file) bool { return !f.test && below(f.pkg, folder) }) {
+				t.Errorf("%s has no files; the test looks for the wrong name", folder)
+			}
+		}
 		for _, f := range files {
 			if f.test || !below(f.pkg, s.from) {
 				continue

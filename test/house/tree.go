@@ -68,7 +68,7 @@ func isModule(dir string) bool {
 }
 
 // defined is a word that a package comment explains: one in asterisks, or the subject of a sentence
-// "A word is the ...". A guard of internal/archtest counts the same.
+// "A word is the ...". A guard of internal/archtest has the same pattern.
 var defined = regexp.MustCompile(`\*([A-Za-z][A-Za-z -]*)\*|(?:^|[.;:] )[Aa]n? ([a-z][a-z-]*(?: [a-z-]+)?) (?:is|are|means) (?:an?|the|one|what|how|all|that)\b`)
 
 func (t *tree) readFile(path, dir string) error {

@@ -40,7 +40,7 @@ func TestRefusalsOfACall(t *testing.T) {
 	if got := counted("sb1"); got != times {
 		t.Fatalf("the control has %d refusals on record, not %d", got, times)
 	}
-	// As package call makes one.
+	// As package jscall makes one.
 	must(t, c.Register(Run{Sandbox: "call-1", Run: "r2", Policy: p}))
 	_, err := c.CodeBegins(t.Context(), Code{ID: "call-1", Language: "javascript", Isolation: "wasm", Text: "1"})
 	must(t, err)

@@ -2,8 +2,8 @@
 // body for. Code that looks for something in requests looks through these lists, so that there is
 // no part that one check sees and another does not. It does no I/O.
 //
-// A body has several readings. A server may take it for itself: as it is, without the codings that
-// its header names, as its messages, its parts, or in other letters.
+// A body has several readings, because a server may take it as it is, without the codings that its
+// header names, as its messages, as its parts, or in other letters.
 package requestparts
 
 import (

@@ -8,7 +8,7 @@ type ContentsAsk struct {
 // MaxContents bounds one ask, so that the answer fits a frame.
 const MaxContents = 500
 
-// ContentsReply has the digests (package contents) of the asked directories, in the order
+// ContentsReply has the digests (package digest) of the asked directories, in the order
 // of the ask: with all that is in them, and without what they have in node_modules. Both
 // are "" of a directory that can't be compared: it has a link or a device, or can't be
 // read.

@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/kit/filelock"
 )
 
-// Shelf keeps small values under keys of its owner's choice. It is safe for
+// Shelf keeps small values of one owner, under keys of the owner's choice. It is safe for
 // concurrent use, and for two processes on one directory.
 type Shelf struct {
 	store *Store

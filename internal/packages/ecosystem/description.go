@@ -44,7 +44,7 @@ type Inspection struct {
 	// Findings are peculiarities that do not refuse the file but are recorded:
 	// one fixed sentence each.
 	Findings []string
-	// Contents is the digest of what the file is once it is unpacked (package contents), for
+	// Contents is the digest of what the file is once it is unpacked (package digest), for
 	// protocols whose clients change nothing of it; "" for others.
 	Contents string
 	// Inside is what it brings, for a person, and Said what its publisher says in it.

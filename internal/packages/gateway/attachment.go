@@ -85,7 +85,7 @@ func (as *attachments) getAttachment(ctx context.Context, s *source, attacher ec
 // attachmentKey names an attachment that may change.
 type attachmentKey cache.Key
 
-// String implements kept.Key.
+// String implements memo.Key.
 func (k attachmentKey) String() string {
 	return k.Ecosystem + " " + k.Upstream + " " + k.Project + " " + k.File
 }

@@ -30,7 +30,7 @@ type buildKey struct {
 	source    string // sha256, hex
 }
 
-// String implements kept.Key.
+// String implements memo.Key.
 func (k buildKey) String() string {
 	return strings.Join([]string{k.builder, string(k.ecosystem), k.project, k.file, k.source}, "\x00")
 }

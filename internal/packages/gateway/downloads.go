@@ -16,9 +16,8 @@ const ruleDownloads = "downloads"
 // elsewhere says what to do instead.
 const elsewhere = "outside the registries, and no policy lets that in; docs/templates.md#downloads says how to have them"
 
-// sideDownloads are kinds of files that tools fetch from outside the registries: it says in words
-// what they are, in the plural. The guest
-// (internal/sandboxes/guest) points clients to them.
+// sideDownloads has the kinds of files that tools fetch from outside the registries, with words for
+// each in the plural. The guest (internal/sandboxes/guest) points clients to them.
 func sideDownloads() map[string]string {
 	return map[string]string{
 		"chromedriver": "the builds of ChromeDriver",

@@ -129,7 +129,7 @@ type inspectionKey struct {
 	row           [sha256.Size]byte // of what the index says of it
 }
 
-// String implements kept.Key.
+// String implements memo.Key.
 func (k inspectionKey) String() string {
 	return strings.Join([]string{
 		strconv.Itoa(inspectionFormat), k.version, string(k.ecosystem), k.digest, k.project,

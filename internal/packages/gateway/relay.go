@@ -105,7 +105,7 @@ type passing struct{ url string }
 // relayKey names an answer, or all parts of what only grows.
 type relayKey string
 
-// String implements kept.Key.
+// String implements memo.Key.
 func (k relayKey) String() string { return string(k) }
 
 func relayKeyOf(ask ecosystem.Ask, r ecosystem.Route) relayKey {

@@ -3,10 +3,11 @@
 // survives the daemon: the daemon can be killed or upgraded and no sandbox
 // notices. Payloads are opaque to it. Small and boring on purpose.
 //
-// The daemon's own data about a sandbox (meta) are kept and handed back verbatim. Streams that a guest opens go to
-// the socket of the gateway (the uplink), with the sandbox's identity in front. A frozen sandbox
-// has no processes (or stopped ones) and lives on in its channel: its session is in the keeper's
-// memory, so the end of the keeper is the end of what is frozen.
+// The keeper knows a sandbox as an id, a channel and the pids behind it. The daemon's own data about
+// a sandbox (meta) are kept and handed back verbatim. Streams that a guest opens go to the socket of
+// the gateway (the uplink), with the sandbox's identity in front. A frozen sandbox has no processes
+// (or stopped ones) and lives on in its channel: its session is in the keeper's memory, so the end of
+// the keeper is the end of what is frozen.
 //
 // Protocol: a Unix socket, one connection a request. The client sends one
 // channel frame FrameOpen with a Request, the keeper answers with FrameReply

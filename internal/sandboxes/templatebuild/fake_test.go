@@ -82,7 +82,7 @@ func (s *shop) during(ctx context.Context, _ string) (context.Context, func()) {
 	return ctx, sync.OnceFunc(func() { close(stop); cancel() })
 }
 
-// RecordBuild implements build.Recorder.
+// RecordBuild implements templatebuild.Recorder.
 func (s *shop) RecordBuild(_ context.Context, _ string, b admission.Build) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *shop) owed(_ context.Context, id string) (bool, error) {
 	return owed, nil
 }
 
-// Start implements build.Sandboxes.
+// Start implements templatebuild.Sandboxes.
 func (s *shop) Start(_ context.Context, _ string, c sandbox.Command) (keeper.Command, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *shop) Start(_ context.Context, _ string, c sandbox.Command) (keeper.Com
 	return keeper.Command{ID: fmt.Sprintf("%s#%d", c.Argv[len(c.Argv)-1], len(s.commands)-1)}, nil
 }
 
-// Elevated implements build.Sandboxes.
+// Elevated implements templatebuild.Sandboxes.
 func (s *shop) Elevated(_ context.Context, _ string, e sandbox.Elevated) (channel.Exit, error) {
 	s.mu.Lock()
 	s.elevated = append(s.elevated, e.Argv)
@@ -135,7 +135,7 @@ func (s *shop) Elevated(_ context.Context, _ string, e sandbox.Elevated) (channe
 	return exit, err
 }
 
-// Attach implements build.Sandboxes.
+// Attach implements templatebuild.Sandboxes.
 func (s *shop) Attach(_ context.Context, _, command string, _ int64) (net.Conn, error) {
 	s.mu.Lock()
 	i, err := strconv.Atoi(command[strings.LastIndexByte(command, '#')+1:])
@@ -164,7 +164,7 @@ func (s *shop) Attach(_ context.Context, _, command string, _ int64) (net.Conn, 
 	return near, nil
 }
 
-// File implements build.Sandboxes.
+// File implements templatebuild.Sandboxes.
 func (s *shop) File(_ context.Context, _ string, f channel.File) (channel.FileInfo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *shop) File(_ context.Context, _ string, f channel.File) (channel.FileIn
 	return channel.FileInfo{Kind: channel.KindDir}, nil
 }
 
-// OpenFile implements build.Sandboxes.
+// OpenFile implements templatebuild.Sandboxes.
 func (s *shop) OpenFile(_ context.Context, _ string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
 	near, far := net.Pipe()
 	safego.Go(func() {
@@ -198,7 +198,7 @@ func (s *shop) OpenFile(_ context.Context, _ string, f channel.File) (*channel.C
 	return channel.NewConn(near), channel.FileInfo{}, nil
 }
 
-// Keep implements build.Sandboxes.
+// Keep implements templatebuild.Sandboxes.
 func (s *shop) Keep(ctx context.Context, id string, keep sandbox.Keep) (sandbox.Snapshot, error) {
 	s.mu.Lock()
 	err, kept := s.keeping, s.kept

@@ -35,13 +35,13 @@ func (s *shop) note(event string) {
 	s.system.events = append(s.system.events, event)
 }
 
-// AdmitSystem implements build.Distribution.
+// AdmitSystem implements templatebuild.Distribution.
 func (s *shop) AdmitSystem(_ context.Context, _, _ string, names []string) error {
 	s.note("admit " + strings.Join(names, " "))
 	return s.system.denied
 }
 
-// ServeSystem implements build.Distribution.
+// ServeSystem implements templatebuild.Distribution.
 func (s *shop) ServeSystem(_ context.Context, _, id string, p admission.SystemPackage) error {
 	s.note("serve " + p.Name + " " + p.SHA256[:2])
 	if id == "" || p.Asked != (p.Name == "tool") || len(p.Brings) != 1 {
@@ -50,13 +50,13 @@ func (s *shop) ServeSystem(_ context.Context, _, id string, p admission.SystemPa
 	return s.system.unrecorded
 }
 
-// SystemInstalled implements build.Distribution.
+// SystemInstalled implements templatebuild.Distribution.
 func (s *shop) SystemInstalled(_ context.Context, _, _ string, p admission.SystemPackage) error {
 	s.note("installed " + p.Name)
 	return nil
 }
 
-// archive implements build.Config.Archive.
+// archive implements templatebuild.Config.Archive.
 func (s *shop) archive(_ context.Context, w debian.Request) (templatebuild.SystemSet, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,7 +4,7 @@
 // What goes with it, as far as the kernel can: changes of files by ioctl, signals to
 // others, abstract sockets of others, TCP. The process's open files stay open. Whether a
 // path exists, and whose it is, can still be asked; and modes and owners can be changed,
-// which sysfilter takes away.
+// which package seccomp takes away.
 package landlock
 
 import (

@@ -3,8 +3,8 @@
 // they come, in records and pieces of any size, and what could be read in two ways is
 // refused.
 //
-// A message of the handshake may lie in several of TLS's records. After a HelloRetryRequest the
-// client says its ClientHello a second time. Not every server holds a client to the name of its
+// A message of the handshake may lie in several of TLS's records. After a HelloRetryRequest (a
+// retry) the client says its ClientHello a second time. Not every server holds a client to the name of its
 // first one, so code that goes by the name has to read the second, too.
 package tlshello
 

@@ -2,9 +2,9 @@
 // and HTML, wheels and source distributions, and the `.metadata` sidecar of a
 // wheel. Nothing here fetches, stores or decides.
 //
-// A wheel is a built distribution (.whl), an sdist a source one; core metadata are the METADATA
-// file of a wheel. A registry marks a file as yanked if clients are to take it only where it is
-// pinned; this package also marks files so that a run's policy withholds.
+// A wheel is a built distribution (.whl), an sdist a source one. The METADATA file of a wheel has its
+// core metadata. A registry marks a file as yanked if clients are to take it only where it is
+// pinned; this package gives the same mark to files that a run's policy withholds.
 //
 // How a page shows what a run may not have, as pip and uv were seen to need it
 // (docs/ecosystems.md): where some file is allowed, the others are marked

@@ -79,7 +79,7 @@ type Attestation struct {
 // loggedRelease is one that the log is asked about.
 type loggedRelease struct{ project, version string }
 
-// String implements kept.Key.
+// String implements memo.Key.
 func (r loggedRelease) String() string { return r.project + "@" + r.version }
 
 func attestedSize(r loggedRelease, a Attestation) int64 {

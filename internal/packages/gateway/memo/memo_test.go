@@ -15,7 +15,7 @@ import (
 
 type name string
 
-// String implements kept.Key.
+// String implements memo.Key.
 func (n name) String() string { return string(n) }
 
 // TestFindings: a value is found out once, and a restart finds it on the disk; an

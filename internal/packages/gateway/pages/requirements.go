@@ -32,7 +32,7 @@ type requiredKey struct {
 	files         int // of the page, whatever it was read from
 }
 
-// String implements kept.Key.
+// String implements memo.Key.
 func (k requiredKey) String() string {
 	return strings.Join([]string{strconv.Itoa(keptFormat), k.page.String(), k.source, k.known}, " ")
 }

@@ -51,7 +51,7 @@ type Config struct {
 	// Stage is the argv that runs Stage; the folder of an instance follows it.
 	Stage []string
 	// Stages are the limits of the programs that write an instance's files; the zero value is
-	// kept.DefaultStageLimits.
+	// hostproc.DefaultStageLimits.
 	Stages cgroup.Limits
 	// Probe is the argv of a static program that runs Probe; its first element is a path.
 	Probe []string

@@ -47,7 +47,7 @@ type Config struct {
 	// follow.
 	Stage []string
 	// Stages are the limits of the programs that write an instance's files; the zero value is
-	// kept.DefaultStageLimits.
+	// hostproc.DefaultStageLimits.
 	Stages cgroup.Limits
 	// CgroupParent is the control group that instances' groups are made under;
 	// "" derives one from StateDir, so that installations do not meet.

@@ -53,7 +53,7 @@ type Config struct {
 	// Stage is the argv that runs Stage; the folder of an instance, and more, follow it.
 	Stage []string
 	// Stages are the limits of the programs that write an instance's files; the zero value is
-	// kept.DefaultStageLimits.
+	// hostproc.DefaultStageLimits.
 	Stages cgroup.Limits
 	// CgroupParent is the control group that instances' groups are made under;
 	// "" derives one from StateDir, so that installations do not meet.

@@ -44,7 +44,7 @@ type Config struct {
 	// For a snapshot it runs Keep, and the snapshot's folder follows that.
 	Stage []string
 	// Stages are the limits of the programs that write an instance's files; the zero value is
-	// kept.DefaultStageLimits.
+	// hostproc.DefaultStageLimits.
 	Stages cgroup.Limits
 	// CgroupParent is the control group that instances' groups are made under;
 	// "" derives one from StateDir, so that installations do not meet.

@@ -1,8 +1,8 @@
 // Package mountpolicy is what of the host a sandbox may see: which paths may be shown, what
 // is hidden in them, and what in them an agent must not rewrite.
 //
-// An ignore file hides paths of its mount. A read-only mount lies over each file that decides what
-// a later run may do.
+// An ignore file hides paths of its mount. Over each file that decides what a later run may do lies
+// a read-only mount, its guard.
 package mountpolicy
 
 import (

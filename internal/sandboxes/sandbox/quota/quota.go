@@ -38,7 +38,7 @@ type Book struct {
 
 type heldShare struct {
 	Share
-	rests bool
+	rests bool // its sandbox is on disk, without CPU and memory
 }
 
 // bucket is a token's rate, how many sandboxes it may begin in a minute: it fills up evenly and

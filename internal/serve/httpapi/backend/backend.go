@@ -2,7 +2,8 @@
 // speak to it, the composition root joins it with the sandboxes' manager, and
 // tests put something simple in its place.
 //
-// The wires are called by host users on the Unix socket, or with tokens.
+// Clients speak one of several protocols, the wires. They are host users on the Unix socket, or have
+// a token.
 //
 // Errors are faults: fault.ErrNotFound for an unknown id or one of another
 // owner's, fault.ErrConflict for a sandbox in the wrong state, fault.ErrForbidden

@@ -23,7 +23,7 @@ import (
 type newTemplate struct {
 	Name          string   `json:"name"`
 	Alias         string   `json:"alias"`          // as older clients call it
-	Tags          []string `json:"tags" most:"16"` // build.MaxTags
+	Tags          []string `json:"tags" most:"16"` // templatebuild.MaxTags
 	TeamID        string   `json:"teamID"`
 	CPUCount      int      `json:"cpuCount"`
 	MemoryMB      int      `json:"memoryMB"`

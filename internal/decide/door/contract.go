@@ -15,6 +15,20 @@ import (
 //
 // Errors fail closed: whoever gets one refuses what was asked.
 type Door interface {
+	Packages
+	Hosts
+	Secrets
+	Tools
+
+	// Refusals returns the run's last refusals, at most most (0: all that are kept),
+	// oldest first but for alarms, which come before all others. With the id of a
+	// request, one that the client was shown or one of the queue, it is what was
+	// refused under that.
+	Refusals(ctx context.Context, sandbox, request string, most int) ([]Refusal, error)
+}
+
+// Packages judges and records what the gateway of the registries does.
+type Packages interface {
 	// Index judges all files of one index page in one call and records what it
 	// withholds (once per run, project, index digest and policy), or that it is shown
 	// whole. That is durable when Index returns. If
@@ -68,91 +82,6 @@ type Door interface {
 	// durable when it returns; what is denied gets its `blocked` record.
 	Serve(ctx context.Context, ask ServeAsk) (Answer, error)
 
-	// Name judges a DNS question or a stream to a name that is no registry's. A host that waits for
-	// a person is answered as a hold, and nobody is asked yet: AwaitHost asks. Refusals are
-	// recorded, once per distinct name, up to the run's quota.
-	Name(ctx context.Context, ask NameAsk) (NameAnswer, error)
-
-	// AwaitHost files a host that waits for a person, and waits as the policy's on_hold
-	// says; whoever asks may give up. A hold is the answer if nobody has answered by then.
-	AwaitHost(ctx context.Context, ask HostAsk) (Answer, error)
-
-	// Resolving judges whether a host's name may be looked up, and records that it is,
-	// durably when it returns: once for each name, with the number of its repeats. Names
-	// that lead nowhere are counted where the policy does not have them letter by letter.
-	// Unless it allows that, nobody may be asked for the name.
-	Resolving(ctx context.Context, ask ResolveAsk) (Answer, error)
-
-	// Connect judges a connection to a host whose addresses are known; it appends the
-	// record that an allowed one begins, durable when it returns. Disconnected ends it.
-	Connect(ctx context.Context, ask ConnectAsk) (Answer, error)
-
-	// Disconnected records how a connection ended.
-	Disconnected(ctx context.Context, d Disconnection) error
-
-	// HostRefused records a connection that the gateway refused, once per rule, name and
-	// port.
-	HostRefused(ctx context.Context, h HostRefusal) (Answer, error)
-
-	// Standing tells which of a sandbox's connections, by the records that they began,
-	// may not go on. An error means: none may.
-	Standing(ctx context.Context, sandbox string, connections []uint64) (ended []uint64, err error)
-
-	// Tools are the functions of the host that a sandbox may call.
-	Tools(ctx context.Context, sandbox string) ([]Tool, error)
-
-	// CallTool judges a call and records that it begins, durably, before it makes it; how
-	// it ended is on record when it returns. A call whose ctx ends is ended, and one whose ctx has ended is
-	// judged and recorded, and not made.
-	CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error)
-
-	// Leaf gives a certificate for a name of which the connections' requests are judged,
-	// under the authority that this sandbox trusts for that. One whose authority is not
-	// for the name, because the judging came later, is told so.
-	Leaf(ctx context.Context, ask LeafAsk) (Certificate, error)
-
-	// Request judges a request before any of it is sent. A refusal is recorded, once per
-	// method and path.
-	Request(ctx context.Context, ask RequestAsk) (RequestAnswer, error)
-
-	// AwaitPush answers for a push, of which Request has said that a person is asked. With
-	// Wait it is filed and waited for as the policy's on_hold says; a hold is the answer if
-	// nobody has answered by then. An allowed request is on record when it returns.
-	AwaitPush(ctx context.Context, ask PushAsk) (Answer, error)
-
-	// Requested records what became of requests, each when it has ended, up to a number of
-	// them for each run.
-	Requested(ctx context.Context, done RequestsDone) error
-
-	// Credentials tells what the requests on a connection get, and which placeholders must
-	// not leave on it.
-	Credentials(ctx context.Context, ask CredentialsAsk) (CredentialsAnswer, error)
-
-	// Secrets gives the secrets of one request: those that it uses, which is on record by
-	// then, and those that the run has used before, which must not be in its answer either.
-	// The asker keeps none.
-	Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error)
-
-	// Lent tells which values of the run's secrets came to be known since a moment, whichever run
-	// was lent them, or was shown them to get one that is. Nobody is sent a value before it is told
-	// here, so whoever asks once a part of an answer has come knows all that can be in it.
-	Lent(ctx context.Context, ask LentAsk) (LentAnswer, error)
-
-	// Declined has secrets fetched anew at their next use that a host does not take. So that
-	// no sandbox has a source asked as often as it likes, that is done once in a while.
-	Declined(ctx context.Context, ask DeclinedAsk) error
-
-	// Leaked records that a placeholder was about to leave to where its secret does not go,
-	// as an alarm. The answer is the refusal.
-	Leaked(ctx context.Context, ask LeakAsk) (Answer, error)
-
-	// Scans tells what is looked for in a sandbox's requests, and what becomes of it.
-	Scans(ctx context.Context, ask ScansAsk) (ScansAnswer, error)
-
-	// FoundInRequest records what was found in a request, durable when it returns: once
-	// for each value, rule, host and place, however often it is sent.
-	FoundInRequest(ctx context.Context, ask FoundAsk) (FoundAnswer, error)
-
 	// Failed records that the gateway refused something that it could not
 	// parse or verify (a lying upstream, a name that is not canonical).
 	Failed(ctx context.Context, f Failure) (Answer, error)
@@ -196,12 +125,6 @@ type Door interface {
 	// Aborted records that a served artifact did not reach the client whole; sent
 	// are the bytes that left the gateway.
 	Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error
-
-	// Refusals returns the run's last refusals, at most most (0: all that are kept),
-	// oldest first but for alarms, which come before all others. With the id of a
-	// request, one that the client was shown or one of the queue, it is what was
-	// refused under that.
-	Refusals(ctx context.Context, sandbox, request string, most int) ([]Refusal, error)
 
 	// Trust is called once the gateway knows which host names it answers for;
 	// it returns a certificate for exactly these, under the installation's CA.

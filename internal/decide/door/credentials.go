@@ -1,10 +1,44 @@
 package door
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/internal/decide/secret/exchange"
 )
+
+// Secrets gives requests their secrets, and records the placeholders that were about to leave and what scanning found
+// in requests.
+type Secrets interface {
+	// Credentials tells what the requests on a connection get, and which placeholders must
+	// not leave on it.
+	Credentials(ctx context.Context, ask CredentialsAsk) (CredentialsAnswer, error)
+
+	// Secrets gives the secrets of one request: those that it uses, which is on record by
+	// then, and those that the run has used before, which must not be in its answer either.
+	// The asker keeps none.
+	Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error)
+
+	// Lent tells which values of the run's secrets came to be known since a moment, whichever run
+	// was lent them, or was shown them to get one that is. Nobody is sent a value before it is told
+	// here, so whoever asks once a part of an answer has come knows all that can be in it.
+	Lent(ctx context.Context, ask LentAsk) (LentAnswer, error)
+
+	// Declined has secrets fetched anew at their next use that a host does not take. So that
+	// no sandbox has a source asked as often as it likes, that is done once in a while.
+	Declined(ctx context.Context, ask DeclinedAsk) error
+
+	// Leaked records that a placeholder was about to leave to where its secret does not go,
+	// as an alarm. The answer is the refusal.
+	Leaked(ctx context.Context, ask LeakAsk) (Answer, error)
+
+	// Scans tells what is looked for in a sandbox's requests, and what becomes of it.
+	Scans(ctx context.Context, ask ScansAsk) (ScansAnswer, error)
+
+	// FoundInRequest records what was found in a request, durable when it returns: once
+	// for each value, rule, host and place, however often it is sent.
+	FoundInRequest(ctx context.Context, ask FoundAsk) (FoundAnswer, error)
+}
 
 // HostPort is a host of a sandbox's requests.
 type HostPort struct {

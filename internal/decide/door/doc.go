@@ -4,6 +4,6 @@
 // An epoch names a set of facts and rules under which an index's verdicts hold. A walk reads what
 // may lead to a package before it is refused.
 //
-// Door is the contract. The admission controller implements it, Serve answers with any
+// Door is the contract, of four parts: Packages, Hosts, Secrets and Tools. The admission controller implements it, Serve answers with any
 // implementation, and Client carries it over a connection.
 package door

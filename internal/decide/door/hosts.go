@@ -1,6 +1,61 @@
 package door
 
-import "net/netip"
+import (
+	"context"
+	"net/netip"
+)
+
+// Hosts judges and records names, connections to hosts that are no registries, and the requests on them. The gateway
+// of the registries also records here why it refused a connection.
+type Hosts interface {
+	// Name judges a DNS question or a stream to a name that is no registry's. A host that waits for
+	// a person is answered as a hold, and nobody is asked yet: AwaitHost asks. Refusals are
+	// recorded, once per distinct name, up to the run's quota.
+	Name(ctx context.Context, ask NameAsk) (NameAnswer, error)
+
+	// AwaitHost files a host that waits for a person, and waits as the policy's on_hold
+	// says; whoever asks may give up. A hold is the answer if nobody has answered by then.
+	AwaitHost(ctx context.Context, ask HostAsk) (Answer, error)
+
+	// Resolving judges whether a host's name may be looked up, and records that it is,
+	// durably when it returns: once for each name, with the number of its repeats. Names
+	// that lead nowhere are counted where the policy does not have them letter by letter.
+	// Unless it allows that, nobody may be asked for the name.
+	Resolving(ctx context.Context, ask ResolveAsk) (Answer, error)
+
+	// Connect judges a connection to a host whose addresses are known; it appends the
+	// record that an allowed one begins, durable when it returns. Disconnected ends it.
+	Connect(ctx context.Context, ask ConnectAsk) (Answer, error)
+
+	// Disconnected records how a connection ended.
+	Disconnected(ctx context.Context, d Disconnection) error
+
+	// HostRefused records a connection that the gateway refused, once per rule, name and
+	// port.
+	HostRefused(ctx context.Context, h HostRefusal) (Answer, error)
+
+	// Standing tells which of a sandbox's connections, by the records that they began,
+	// may not go on. An error means: none may.
+	Standing(ctx context.Context, sandbox string, connections []uint64) (ended []uint64, err error)
+
+	// Leaf gives a certificate for a name of which the connections' requests are judged,
+	// under the authority that this sandbox trusts for that. One whose authority is not
+	// for the name, because the judging came later, is told so.
+	Leaf(ctx context.Context, ask LeafAsk) (Certificate, error)
+
+	// Request judges a request before any of it is sent. A refusal is recorded, once per
+	// method and path.
+	Request(ctx context.Context, ask RequestAsk) (RequestAnswer, error)
+
+	// AwaitPush answers for a push, of which Request has said that a person is asked. With
+	// Wait it is filed and waited for as the policy's on_hold says; a hold is the answer if
+	// nobody has answered by then. An allowed request is on record when it returns.
+	AwaitPush(ctx context.Context, ask PushAsk) (Answer, error)
+
+	// Requested records what became of requests, each when it has ended, up to a number of
+	// them for each run.
+	Requested(ctx context.Context, done RequestsDone) error
+}
 
 // NameAsk asks whether a name may be resolved or connected to.
 type NameAsk struct {

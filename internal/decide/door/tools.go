@@ -9,6 +9,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/decide/policy"
 )
 
+// Tools lists the functions of the host that a sandbox may call, and judges, records and makes calls of them.
+type Tools interface {
+	// Tools are the functions of the host that a sandbox may call.
+	Tools(ctx context.Context, sandbox string) ([]Tool, error)
+
+	// CallTool judges a call and records that it begins, durably, before it makes it; how
+	// it ended is on record when it returns. A call whose ctx ends is ended, and one whose ctx has ended is
+	// judged and recorded, and not made.
+	CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error)
+}
+
 // Tool is a function of the host that a sandbox may call.
 type Tool struct {
 	Name        string `json:"name"`

@@ -87,13 +87,24 @@ func orStandard[T int | int64 | time.Duration](v, standard T) T {
 	return v
 }
 
+// Door is the part of the daemon's door that the router uses.
+type Door interface {
+	door.Hosts
+	door.Tools
+	// Failed is that of door.Packages: for a stream that asks for nothing that there is or for no canonical name, one
+	// that was not heard whole, and those for which there was no room.
+	Failed(ctx context.Context, f door.Failure) (door.Answer, error)
+	// Refusals is that of door.Door: a sandbox asks why.
+	Refusals(ctx context.Context, sandbox, request string, most int) ([]door.Refusal, error)
+}
+
 // Config of a Router.
 type Config struct {
 	Registry Registry
 	// Ready is closed once Registry answers. Until then guests' streams wait, of each sandbox as many as may be open, and a
 	// sandbox of which none waits is settled as ever. nil: it does.
 	Ready  <-chan struct{}
-	Door   door.Door
+	Door   Door
 	Limits Limits
 	Dialer *outbound.Dialer // to hosts; default: one that knows of none more than the host's resolver
 	Log    *slog.Logger     // for the operator; default: none
@@ -112,7 +123,7 @@ const toolsPort = 80
 type Router struct {
 	registry Registry
 	ready    <-chan struct{} // nil: it is
-	door     door.Door
+	door     Door
 	limits   Limits
 	log      *slog.Logger
 	guests   *sandboxRates

@@ -46,11 +46,11 @@ type building struct {
 type builds struct {
 	artifacts *artifacts.Artifacts
 	flights   *coalesce.Group
-	door      door.Door
+	door      door.Packages
 	disk      *memo.Disk[buildKey, door.Built]
 }
 
-func newBuilds(cfg Config, store *cache.Store, flights *coalesce.Group, as *artifacts.Artifacts, d door.Door) (*builds, error) {
+func newBuilds(cfg Config, store *cache.Store, flights *coalesce.Group, as *artifacts.Artifacts, d door.Packages) (*builds, error) {
 	disk, err := memo.NewDisk(store, "builds", maxBuilds, memo.JSON[buildKey, door.Built](), cfg.Log, "what was built of a source distribution")
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/cofferdam-dev/cofferdam/internal/decide/door"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/gateway/coalesce"
 	"github.com/cofferdam-dev/cofferdam/internal/packages/gateway/pages"
@@ -23,7 +22,7 @@ import (
 // connections with ServeRegistry, Close it.
 type Gateway struct {
 	cfg     Config
-	door    door.Door
+	door    Door
 	log     *slog.Logger
 	server  *http.Server
 	feed    *feed

@@ -25,7 +25,7 @@ import (
 type names struct {
 	sources sources
 	pages   *pages.Pages
-	door    door.Door
+	door    door.Packages
 	probe   map[pkgref.Ecosystem][]string
 	again   time.Duration // between two tries
 	log     *slog.Logger
@@ -34,7 +34,7 @@ type names struct {
 	certificate atomic.Pointer[tls.Certificate]
 }
 
-func newNames(cfg Config, d door.Door, of sources, ps *pages.Pages) *names {
+func newNames(cfg Config, d door.Packages, of sources, ps *pages.Pages) *names {
 	n := &names{sources: of, pages: ps, door: d, probe: cfg.ProbeProjects, again: cfg.Limits.LearnAgain, log: cfg.Log}
 	n.table.Store(newNameTable(of))
 	return n

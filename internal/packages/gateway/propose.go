@@ -18,7 +18,7 @@ import (
 
 // proposals are what agents ask for before anything fails.
 type proposals struct {
-	door        door.Door
+	door        door.Packages
 	sources     sources
 	guests      *guestRates
 	pages       *pages.Pages
@@ -28,7 +28,7 @@ type proposals struct {
 	busy map[string]bool // sandboxes whose proposals are being looked up: one each; guarded by mu
 }
 
-func newProposals(d door.Door, of sources, gs *guestRates, ps *pages.Pages, is *inspections) *proposals {
+func newProposals(d door.Packages, of sources, gs *guestRates, ps *pages.Pages, is *inspections) *proposals {
 	return &proposals{door: d, sources: of, guests: gs, pages: ps, inspections: is, busy: map[string]bool{}}
 }
 

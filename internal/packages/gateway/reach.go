@@ -30,7 +30,7 @@ type destination struct {
 // walker reads for guests what may lead to what they ask for.
 type walker struct {
 	cfg         Config
-	door        door.Door
+	door        door.Packages
 	sources     sources
 	guests      *guestRates
 	pages       *pages.Pages

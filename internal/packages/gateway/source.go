@@ -59,7 +59,7 @@ func (s *source) forRun(of door.OwnerAnswer) *source {
 	return &with
 }
 
-func newSource(u upstream.Config, cfg Config, d door.Door, store *cache.Store, flights *coalesce.Group) (*source, error) {
+func newSource(u upstream.Config, cfg Config, d door.Packages, store *cache.Store, flights *coalesce.Group) (*source, error) {
 	i := slices.IndexFunc(cfg.Protocols, func(p ecosystem.Protocol) bool { return p.Ecosystem() == u.Ecosystem })
 	if i < 0 {
 		return nil, fault.Invalid("no protocol for the upstream's ecosystem %q", u.Ecosystem)
@@ -91,7 +91,7 @@ func newSource(u upstream.Config, cfg Config, d door.Door, store *cache.Store, f
 }
 
 // recorder has the door put on record what is asked of upstreams.
-type recorder struct{ door door.Door }
+type recorder struct{ door door.Packages }
 
 // Asked implements upstream.Recorder.
 func (r recorder) Asked(ctx context.Context, q upstream.Question) error {
@@ -117,7 +117,7 @@ func (ss sources) ownedSource(e pkgref.Ecosystem, index string) (*source, bool) 
 
 // sourcesOf are those that may be asked for a package: its name's own, or all of its
 // ecosystem.
-func (ss sources) sourcesOf(ctx context.Context, d door.Door, ask door.OwnerAsk) (sources, error) {
+func (ss sources) sourcesOf(ctx context.Context, d door.Packages, ask door.OwnerAsk) (sources, error) {
 	ref := ask.Package
 	ask.Package.Version = ""
 	owner, err := d.Owner(ctx, ask)

@@ -14,8 +14,16 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/packages/upstream"
 )
 
+// Door is the part of the daemon's door that the gateway of the registries uses.
+type Door interface {
+	door.Packages
+	// HostRefused is that of door.Hosts: for a connection to a registry that names another host, and for an answer
+	// for which the run has no room.
+	HostRefused(ctx context.Context, h door.HostRefusal) (door.Answer, error)
+}
+
 // New opens the cache and makes the clients. Nothing is sent yet.
-func New(cfg Config, d door.Door) (*Gateway, error) {
+func New(cfg Config, d Door) (*Gateway, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err

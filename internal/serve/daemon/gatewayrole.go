@@ -161,7 +161,7 @@ type registryServer interface {
 	io.Closer
 }
 
-func registries(ctx context.Context, b bootDocument, asks door.Door, connections *dialer.Client, log *slog.Logger) (registryServer, error) {
+func registries(ctx context.Context, b bootDocument, asks gateway.Door, connections *dialer.Client, log *slog.Logger) (registryServer, error) {
 	if len(b.Upstreams) == 0 {
 		log.Warn("no upstream registry is known; packages can't be installed until one is configured or found")
 		if _, err := asks.Trust(ctx, nil); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // scanned is what sees to the requests that a gateway carries: they are scanned before
 // credentials are put in.
-func scanned(asks door.Door) scanning.Exchanges {
+func scanned(asks door.Secrets) scanning.Exchanges {
 	set := sync.OnceValue(func() *dlp.Set { return dlp.NewSet(slices.Concat(secrets.Rules(), personal.Rules())...) })
 	return scanning.Exchanges{Door: asks, Set: set, Then: credentials.New(asks)}
 }

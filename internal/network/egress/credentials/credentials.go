@@ -23,12 +23,12 @@ import (
 // Exchanges are the exchanges by a door. Those of one that New made know of each other's
 // secrets, sandbox by sandbox; without it a connection knows its own alone.
 type Exchanges struct {
-	Door door.Door
+	Door door.Secrets
 	runs *exchange.Runs
 }
 
 // New makes the exchanges by a door.
-func New(d door.Door) Exchanges {
+func New(d door.Secrets) Exchanges {
 	return Exchanges{d, exchange.NewRuns().Asking(func(ctx context.Context, sandbox string, since uint64) (map[string][]string, uint64, bool, error) {
 		a, err := d.Lent(ctx, door.LentAsk{Sandbox: sandbox, Since: since})
 		return a.Values, a.Moment, a.More, err
@@ -125,7 +125,7 @@ func refusal(err error) error {
 
 // keeper is the door, about one host.
 type keeper struct {
-	door door.Door
+	door door.Secrets
 	at   door.HostPort
 }
 

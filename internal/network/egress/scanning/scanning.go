@@ -25,7 +25,7 @@ const maxTold = 1_000
 
 // Exchanges have requests scanned as the door says.
 type Exchanges struct {
-	Door door.Door
+	Door door.Secrets
 	Set  func() *dlp.Set
 	// Then sees to what was scanned; nil: nothing does.
 	Then requests.Exchanges
@@ -49,7 +49,7 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 
 // scannedVisit is what sees to the requests of one connection.
 type scannedVisit struct {
-	door     door.Door
+	door     door.Secrets
 	set      func() *dlp.Set
 	at       door.HostPort
 	searches chan struct{} // a place for each body that is kept to be looked through; nil: any number

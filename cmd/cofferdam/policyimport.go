@@ -27,8 +27,8 @@ type policyImportFlags struct {
 }
 
 const policyImportHelp = `Reads a PolicyDocument of the toolkit, of version 4 or 5, in YAML or JSON, and writes a
-policy that says the same of commands, code and calls of tools. What can't be enforced
-is left out, and stderr has a line for each such part.
+policy that says the same of commands, code and calls of tools. A part that can't be
+enforced is left out, and stderr has a line for each.
 
 The policy refuses whatever release 5.0.0 of the toolkit would refuse, or release 4.1.0
 with --release 4.1.0: that one permits what no rule matches if the document does not say

@@ -45,8 +45,8 @@ func newProjectImport() *cobra.Command {
 		Use:   "import FILE",
 		Short: "Make settings of a devcontainer.json",
 		Long: `Reads a devcontainer.json and makes a cofferdam.yaml of it. A run can do no more under that
-than under what was read. What can't be enforced is left out, and stderr has a line for each
-such part.
+than under what was read. A setting that can't be enforced is left out, and stderr has a line
+for each.
 
 It shows what it would write, as a difference, and writes with --write alone. A file that
 is there already is never changed. Read what was made, and then say "cofferdam project

@@ -37,8 +37,8 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 	return true, false
 }
 
-// askOwner asks the door whose a project is. What nothing names that was read, something may
-// that was not: that is read first, before any upstream hears the name.
+// askOwner asks the door whose a project is. If nothing that was read names it, something that was not read may:
+// that is read first, before any upstream hears the name.
 func (g *Gateway) askOwner(q *query) (door.OwnerAnswer, error) {
 	file := q.route.Kind == ecosystem.RouteFile || q.route.Kind == ecosystem.RouteSidecar
 	ask := door.OwnerAsk{Sandbox: q.sandbox, Package: q.refOf(""), Version: q.route.Version, MayWalk: true}

@@ -285,8 +285,8 @@ func (l *leading) list(dir string) (dirs, links []string, err error) {
 	return dirs, links, err
 }
 
-// fitsPattern tells whether a pattern leads to a directory. What fits the parts after a ** first need not be given up for a later
-// one, but for what the last ** took.
+// fitsPattern tells whether a pattern leads to a directory. The first fit of the parts after a ** need not be given up
+// for a later one: only the last ** may take more.
 func fitsPattern(parts, names []string) bool {
 	part, name, star, from := 0, 0, -1, 0
 	for name < len(names) {

@@ -25,8 +25,8 @@ const MaxInstalls = 8
 
 // Installs finds the installs of known clients in a command that starts in dir, of which mounts (the
 // directories of the sandbox on which the host's lie) are shown to another sandbox,
-// too. rest are those beyond MaxInstalls, which nobody is to try with them. Whatever a shell would work out first (variables, patterns, other commands'
-// output) is not understood, and such a command is passed over: what is found is tried
+// too. rest are those beyond MaxInstalls, which nobody is to try with them. A command that a shell would work on first (variables,
+// patterns, other commands' output) is not understood, and passed over: what is found is tried
 // in a sandbox of its own, and counts only as far as the gateway shows it.
 func Installs(known []installer.Installer, argv []string, dir string, mounts []string) (found, rest []Install) {
 	for _, c := range commands(argv, dir) {

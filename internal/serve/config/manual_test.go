@@ -28,7 +28,7 @@ Made from the types of internal/serve/config by a test of that package; COFFERDA
 
 It is ` + "`config.yaml`" + ` in the state directory (/var/lib/cofferdam for root, ~/.local/state/cofferdam for others, or COFFERDAM_STATE), or, of root's
 in /var/lib/cofferdam alone, /etc/cofferdam/config.yaml; two of these are refused. COFFERDAM_CONFIG names another instead, which must be there. It belongs to root or to
-the daemon's user, and nobody else may write to it or to a directory on its way. There need be none: every key has a default. Whatever is wrong in it is told with its line and column. A key that does not exist is an error, and so is a number that is 0 where that would be as if it were not there.
+the daemon's user, and nobody else may write to it or to a directory on its way. There need be none: every key has a default. A mistake in it is told with its line and column. A key that does not exist is an error, and so is a number that is 0 where that would be as if it were not there.
 
 A daemon reads it when it starts, and again when you say ` + "`cofferdam reload`" + `. The last column says which keys count from then on (*reload*; the pool within 15 seconds, and
 those who were promised more than ` + "`overcommit`" + ` allows now keep it), and which from the daemon's next start (*start*), which ends no sandbox. Flags of ` + "`cofferdam serve`" + `

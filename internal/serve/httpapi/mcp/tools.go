@@ -116,7 +116,7 @@ func (s *Server) addTools() {
 		hints{title: "Run code", destructive: true, world: true}, runCode)
 	addTool(s, "wait_command", "Goes on waiting for a command that was returned with \"waiting\": it waits for a person's approval and is still there.",
 		hints{title: "Wait for a command", world: true}, waitCommand)
-	addTool(s, "read_file", "Reads a file of a sandbox. What is no plain text comes as base64, with binary: true.",
+	addTool(s, "read_file", "Reads a file of a sandbox. A file that is no plain text comes as base64, with binary: true.",
 		hints{title: "Read a file", readOnly: true, repeatable: true}, readFile)
 	addTool(s, "write_file", "Writes a file of a sandbox, in one step; folders above it are made.",
 		hints{title: "Write a file", destructive: true, repeatable: true}, writeFile)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -93,7 +92,7 @@ func unknownAlarms(err error) []string {
 func alarmLine(a api.Alarm) string {
 	what := a.Name
 	if a.Package.Name != "" {
-		what = strings.TrimSpace(string(a.Package.Ecosystem) + " " + a.Package.Name + " " + a.Package.Version)
+		what = a.Package.String()
 	}
 	if what != "" {
 		what += ": "

@@ -62,7 +62,7 @@ allow".`,
 	}
 	cmd.Flags().StringVar(&f.from, "from", "", "whose settings they are: devcontainer (default: told by the keys that are in them)")
 	cmd.Flags().StringVar(&f.dir, "directory", ".", "the project's directory")
-	cmd.Flags().BoolVar(&f.write, "write", false, "write the files")
+	cmd.Flags().BoolVar(&f.write, "write", false, "write the file")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "write JSON")
 	registerCompletion(cmd, "from", completeWords(string(foreign.DevContainer)))
 	if err := cmd.MarkFlagDirname("directory"); err != nil {

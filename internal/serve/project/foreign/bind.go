@@ -12,20 +12,24 @@ func (c *converter) convertMount(n *node) {
 		return
 	}
 	options := map[string]string{}
+	if n.kind == textKind && strings.Contains(n.text, `"`) {
+		c.leaveOut(n, "mounts "+clipText(n.text), "it has quotes, as a name with a comma needs them; write it as an object")
+		return
+	}
 	if n.kind == textKind {
 		for option := range strings.SplitSeq(n.text, ",") {
 			key, value, given := strings.Cut(strings.TrimSpace(option), "=")
 			if !given {
 				value = "true"
 			}
-			options[key] = value
+			setOption(options, key, value)
 		}
 	}
 	for key, value := range n.members() {
 		if !c.wantKind(value, "a mount's "+key.text, textKind, boolean) {
 			return
 		}
-		options[key.text] = value.text
+		setOption(options, key.text, value.text)
 	}
 	first := func(names ...string) string {
 		for _, name := range names {
@@ -43,9 +47,31 @@ func (c *converter) convertMount(n *node) {
 	case kind != "bind":
 		c.leaveOut(n, what, "there are no volumes; home: NAME keeps a home over runs")
 	default:
-		readOnly := first("readonly", "ro")
-		c.addBound(n, what, source, target, readOnly == "" || readOnly == "false" || readOnly == "0")
+		c.addBound(n, what, source, target, !isReadOnly(options))
 	}
+}
+
+// setOption notes an option, whose name docker reads in any case. A mount that is said to be read-only stays so.
+func setOption(options map[string]string, name, value string) {
+	name = strings.ToLower(name)
+	before, given := options[name]
+	if (name == "readonly" || name == "ro") && given && !isFalse(before) {
+		return
+	}
+	options[name] = value
+}
+
+func isFalse(value string) bool { return value == "false" || value == "0" }
+
+// isReadOnly tells whether a mount's options ask for a read-only one. If two of them contradict each other, or one has
+// a value that is no boolean, it is read-only.
+func isReadOnly(options map[string]string) bool {
+	for _, name := range []string{"readonly", "ro"} {
+		if value, given := options[name]; given && !isFalse(value) {
+			return true
+		}
+	}
+	return false
 }
 
 // addBound keeps a directory of the host.
@@ -64,8 +90,8 @@ func (c *converter) addBound(n *node, what, source, target string, writable bool
 	case at.area == ofSystem:
 		c.leaveOut(n, what, "a sandbox has a system of its own, and nobody gets the host's, or a socket of it")
 		return
-	case at.area == ofHome:
-		c.leaveOut(n, what, "it is in your home; a sandbox has one of its own, which home: NAME keeps over runs")
+	case at.area == ofHome || isBelow(c.opts.Home, at.path):
+		c.leaveOut(n, what, "it is in your home, or has it; a sandbox has one of its own, which home: NAME keeps over runs")
 		return
 	case target == inside || isBelow(target, inside):
 		c.leaveOut(n, what, "%s has the copy of the project", inside)

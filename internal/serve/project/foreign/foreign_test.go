@@ -150,6 +150,7 @@ func TestForms(t *testing.T) {
 // FuzzConvert: whatever is read, it is an error that says where, or settings that load.
 func FuzzConvert(f *testing.F) {
 	f.Add(devContainer)
+	f.Add(`{"image": "x", "mounts": ["type=bind,source=~/a,target=/b", {"type": "bind", "source": "\u0000", "target": "/"}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		made, err := foreign.Convert("f", []byte(text), options(""))
 		if err != nil {
@@ -160,6 +161,37 @@ func FuzzConvert(f *testing.F) {
 		}
 		settings(t, made)
 	})
+}
+
+// TestReadOnlyMountsStayReadOnly: a mount that any spelling of the tool's says is read-only is mounted so, or left out.
+// One that says it is not, the control, can be written to.
+func TestReadOnlyMountsStayReadOnly(t *testing.T) {
+	t.Parallel()
+	for options, want := range map[string]string{
+		`"type=bind,source=/srv/a,target=/a,readonly"`:                                              "/srv/a:/a",
+		`"type=bind,source=/srv/a,target=/a,ReadOnly"`:                                              "/srv/a:/a",
+		`"Type=bind,Source=/srv/a,Target=/a,RO=true"`:                                               "/srv/a:/a",
+		`"type=bind,source=/srv/a,target=/a,readonly=1"`:                                            "/srv/a:/a",
+		`"type=bind,source=/srv/a,target=/a,readonly="`:                                             "/srv/a:/a",
+		`"type=bind,source=/srv/a,target=/a,readonly=false,ro=true"`:                                "/srv/a:/a",
+		`"type=bind,source=/srv/a,target=/a,ro,readonly=false"`:                                     "/srv/a:/a",
+		`"type=bind,source=/srv/a,target=/a,readonly,readonly=false"`:                               "/srv/a:/a",
+		`"type=bind,source=/srv/a,target=/a,\"readonly\""`:                                          "",
+		`{"type": "bind", "source": "/srv/a", "target": "/a", "ReadOnly": true}`:                    "/srv/a:/a",
+		`{"type": "bind", "source": "/srv/a", "target": "/a", "readonly": true, "READONLY": false}`: "/srv/a:/a",
+		`"type=bind,source=/home,target=/a"`:                                                        "",
+		`"type=bind,source=/srv/a,target=/a"`:                                                       "/srv/a:/a:rw",
+		`"type=bind,source=/srv/a,target=/a,readonly=false,ro=0"`:                                   "/srv/a:/a:rw",
+		`{"type": "bind", "source": "/srv/a", "target": "/a", "readonly": false}`:                   "/srv/a:/a:rw",
+	} {
+		made := convert(t, `{"image": "x", "mounts": [`+options+`]}`)
+		if got := strings.Join(settings(t, made).Mounts, " "); got != want {
+			t.Errorf("%s: %q, want %q", options, got, want)
+		}
+		if told := strings.Contains(strings.Join(notes(made), "\n"), "left out: it "); want == "" && !told {
+			t.Errorf("%s: %q", options, notes(made))
+		}
+	}
 }
 
 // TestTheProjectIsNeverWritten: a mount that has the project, or a part of it, is read-only,
